@@ -1,0 +1,5 @@
+"""``python -m hermes_advisor``: the command line."""
+
+from hermes_advisor.cli import main
+
+main()
