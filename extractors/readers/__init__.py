@@ -1,0 +1,1 @@
+"""Readers: one module per on-disk format, each giving the canonical tables of one rank (``tables``)."""
