@@ -1,0 +1,1 @@
+"""From profiler output to facts: readers turn files into tables, extractors turn tables into facts."""

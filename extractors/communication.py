@@ -1,0 +1,187 @@
+"""The communication of one rank: time, transports, packet sizes, alignment (Hermes §4.2.2, Table 3).
+
+Comes in: comm_ops, comm_bandwidth, comm_packets, comm_tasks. Goes out: ``communication_time``, ``link_bandwidth``,
+``packet_size``, ``transfer_alignment``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from hermes_advisor.extractors.evidence import (
+    WORST,
+    clean,
+    floats,
+    frame_of,
+    grouped,
+    instances,
+    ints,
+    largest,
+    measured,
+    ratio,
+    source,
+    texts,
+    total,
+    us,
+    where,
+)
+from hermes_advisor.extractors.readers.tables import RankTables
+from hermes_advisor.extractors.steps import Capture
+from hermes_advisor.facts.base import Instance
+from hermes_advisor.facts.communication import CommunicationTime, LinkBandwidth, PacketSize, TransferAlignment
+
+_SUM_OF_OTHERS = "SDMA"
+_NO_LINK = ("LOCAL", "", "INVALID_TYPE")
+
+ALIGNMENT_BYTES = 512
+"""Transfers between cards above this size should be multiples of it (Hermes Table 3)."""
+
+
+def communication_time(rank: int, tables: RankTables, capture: Capture) -> list[CommunicationTime]:
+    """Per step and traffic."""
+    table = measured(tables.comm_ops)
+    if table is None:
+        return []
+    ops = table.frame
+    out = []
+    for (step, traffic), group in grouped(ops, "step", "traffic"):
+        elapse = total(group["elapse_ns"])
+        out.append(
+            CommunicationTime(
+                rank=rank,
+                step=int(step),
+                traffic=str(traffic),
+                op_count=len(group),
+                elapse_us=us(elapse),
+                transit_us=us(total(group["transit_ns"])),
+                wait_us=us(total(group["wait_ns"])),
+                idle_us=us(total(group["idle_ns"])),
+                step_ratio=ratio(elapse, capture.step_ns(int(step))),
+                wait_ratio=ratio(total(group["wait_ns"]), elapse),
+                idle_ratio=ratio(total(group["idle_ns"]), elapse),
+                largest_idle_us=us(group["idle_ns"].max()),
+                worst=_longest(group),
+                source=source(table, f"{_step_key(int(step))}{traffic}/"),
+            )
+        )
+    return out
+
+
+def _longest(ops: pd.DataFrame) -> tuple[Instance, ...]:
+    worst = largest(ops, "elapse_ns", WORST)
+    columns = ["name", "group", "start_ns", "elapse_ns", "idle_ns", "wait_ns"]
+    return tuple(
+        Instance(
+            name=clean(f"{name}@{group}"),
+            start_us=us(start) if start >= 0 else None,
+            duration_us=us(elapse),
+            detail=f"idle {us(idle):.3f} µs, wait {us(wait):.3f} µs",
+        )
+        for name, group, start, elapse, idle, wait in worst[columns].itertuples(index=False)
+    )
+
+
+def link_bandwidth(rank: int, tables: RankTables, capture: Capture) -> list[LinkBandwidth]:
+    """Per step and transport over which bytes went."""
+    table = measured(tables.comm_bandwidth)
+    if table is None:
+        return []
+    rows = table.frame
+    rows = _transports(rows)
+    rows = rows[(rows["size_bytes"] > 0) & (rows["transit_ns"] > 0)]
+    return [
+        LinkBandwidth(
+            rank=rank,
+            step=int(step),
+            transport=clean(transport),
+            size_bytes=total(group["size_bytes"]),
+            transit_us=us(total(group["transit_ns"])),
+            bandwidth_gb_per_s=ratio(total(group["size_bytes"]), total(group["transit_ns"])),
+            op_count=len(group),
+            longest_op_us=us(group["elapse_ns"].max()),
+            step_ratio=ratio(total(group["elapse_ns"]), capture.step_ns(int(step))),
+            source=source(table, f"{_step_key(int(step))}*/*/Communication Bandwidth Info/{clean(transport)}"),
+        )
+        for (step, transport), group in grouped(rows, "step", "transport")
+    ]
+
+
+def packet_size(rank: int, tables: RankTables, capture: Capture) -> list[PacketSize]:
+    """Per step and transport; the step share needs the operators' times, so both tables must be there."""
+    table, ops = measured(tables.comm_packets), frame_of(tables.comm_bandwidth)
+    if table is None or ops is None:
+        return []
+    packets = _transports(table.frame)
+    packets = packets[(packets["packet_count"] > 0) & np.isfinite(floats(packets, "packet_bytes"))]
+    ops = ops[(ops["size_bytes"] > 0) & (ops["transit_ns"] > 0)]
+    out = []
+    for (step, transport), group in grouped(packets, "step", "transport"):
+        counts, sizes = ints(group, "packet_count"), floats(group, "packet_bytes")
+        carriers = ops[(ops["step"] == step) & (ops["transport"] == transport)]
+        out.append(
+            PacketSize(
+                rank=rank,
+                step=int(step),
+                transport=clean(transport),
+                packet_count=total(counts),
+                mean_bytes=math.fsum((sizes * counts).tolist()) / total(counts),
+                largest_bytes=float(sizes.max()),
+                transit_us=us(total(group["transit_ns"])),
+                step_ratio=ratio(total(carriers["elapse_ns"]), capture.step_ns(int(step))),
+                source=source(
+                    table,
+                    f"{_step_key(int(step))}*/*/Communication Bandwidth Info/{clean(transport)}/Size Distribution",
+                ),
+            )
+        )
+    return out
+
+
+def transfer_alignment(rank: int, tables: RankTables, capture: Capture) -> list[TransferAlignment]:
+    """SDMA transfers between cards whose size is not a multiple of 512 bytes; zero is a measured zero."""
+    table = measured(tables.comm_tasks)
+    if table is None:
+        return []
+    tasks = table.frame
+    transport, link = tasks["transport"].str.upper(), tasks["link_type"].str.upper()
+    between = (transport == "SDMA") & ~link.isin(["ON_CHIP", *_NO_LINK]) & (tasks["src"] != tasks["dst"])
+    transfers = tasks[between & (tasks["size_bytes"] > ALIGNMENT_BYTES)]
+    unaligned = transfers[transfers["size_bytes"] % ALIGNMENT_BYTES != 0]
+    spent = total(unaligned["duration_ns"])
+    return [
+        TransferAlignment(
+            rank=rank,
+            transfer_count=len(transfers),
+            unaligned_count=len(unaligned),
+            unaligned_bytes=total(unaligned["size_bytes"]),
+            unaligned_us=us(spent),
+            unaligned_per_step_us=capture.per_step_us(spent),
+            unaligned_ratio=ratio(len(unaligned), len(transfers)),
+            unaligned_step_ratio=capture.ratio(spent),
+            worst=_unaligned(unaligned),
+            source=source(table, where(unaligned) or where(transfers)),
+        )
+    ]
+
+
+def _unaligned(tasks: pd.DataFrame) -> tuple[Instance, ...]:
+    worst = largest(tasks, "duration_ns")
+    sizes = zip(ints(worst, "size_bytes").tolist(), texts(worst, "src"), texts(worst, "dst"), strict=True)
+    return tuple(
+        found.model_copy(update={"detail": f"{size} bytes from {src} to {dst}, {size % ALIGNMENT_BYTES} beyond 512·n"})
+        for found, (size, src, dst) in zip(instances(worst, name="op"), sizes, strict=True)
+    )
+
+
+def _transports(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows per transport; SDMA repeats the sum of HCCS, PCIE and SIO, and LOCAL leaves no card."""
+    rows = rows[~rows["transport"].isin(_NO_LINK)]
+    others = rows[rows["transport"] != _SUM_OF_OTHERS]
+    return others if len(others) else rows
+
+
+def _step_key(step: int) -> str:
+    return f"step{step}/" if step >= 0 else "step/"

@@ -1,0 +1,122 @@
+"""One rank, from its files to its facts: a pure, picklable function, run in a worker process or in place.
+
+Comes in: where a rank lies. Goes out: a ``RankExtract``, its facts, what the comparisons between ranks need, and what
+had to be skipped, repaired or assumed. A question that fails costs its own facts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hermes_advisor.extractors.communication import (
+    communication_time,
+    link_bandwidth,
+    packet_size,
+    transfer_alignment,
+)
+from hermes_advisor.extractors.exchange import Exchange, exchange_of
+from hermes_advisor.extractors.free_time import free_time
+from hermes_advisor.extractors.frequency import core_frequency
+from hermes_advisor.extractors.host_calls import api_calls, host_api, host_synchronization, operator_compile
+from hermes_advisor.extractors.input_pipeline import dataloader_wait, host_to_device_copy
+from hermes_advisor.extractors.kernels import (
+    aicpu_kernels,
+    dynamic_shape_kernels,
+    format_conversion,
+    kernel_summary,
+    kernel_type,
+)
+from hermes_advisor.extractors.launches import launch_profile
+from hermes_advisor.extractors.memory import memory_peak
+from hermes_advisor.extractors.pipes import block_dim_usage, pipe_utilization
+from hermes_advisor.extractors.readers.ascend_text import read_rank
+from hermes_advisor.extractors.readers.rank_source import RankSource
+from hermes_advisor.extractors.readers.tables import Health, RankTables
+from hermes_advisor.extractors.settings import profile_settings
+from hermes_advisor.extractors.steps import (
+    Capture,
+    StepParts,
+    capture_of,
+    incomplete_kernels,
+    step_breakdown,
+    step_parts,
+)
+from hermes_advisor.facts.base import Fact
+
+
+@dataclass(frozen=True)
+class RankExtract:
+    """All that leaves the worker for one rank."""
+
+    rank: int
+    label: str
+    format: str
+    facts: tuple[Fact, ...]
+    exchange: Exchange
+    health: tuple[Health, ...]
+
+
+def extract_rank(source: RankSource) -> RankExtract:
+    """The facts of one rank from its files."""
+    return extract_tables(read_rank(source))
+
+
+def extract_tables(tables: RankTables) -> RankExtract:
+    """The facts of one rank from its tables."""
+    health = list(tables.health)
+
+    def ask(question: Callable[[], Sequence[Fact]], name: str) -> list[Fact]:
+        try:
+            return list(question())
+        except Exception as error:  # untrusted input: one question must not cost the others
+            detail = f"{name} gave up: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            health.append(Health("question_failed", "error", 1, detail[:300], tables.label))
+            return []
+
+    parts: list[StepParts] = []
+    capture: Capture | None = None
+    try:
+        parts, assumed = step_parts(tables)
+        health += assumed
+        capture = capture_of(tables, parts)
+        health += incomplete_kernels(tables, capture)
+    except Exception as error:
+        health.append(Health("question_failed", "error", 1, f"steps gave up: {type(error).__name__}", tables.label))
+    rank = tables.rank
+    facts = ask(lambda: profile_settings(rank, tables), "profile_settings")
+    facts += ask(lambda: step_breakdown(rank, parts), "step_breakdown")
+    facts += ask(lambda: dynamic_shape_kernels(rank, tables), "dynamic_shape_kernels")
+    facts += ask(lambda: core_frequency(rank, tables), "core_frequency")
+    facts += ask(lambda: memory_peak(rank, tables), "memory_peak")
+    if capture is not None:
+        facts += _over_capture(tables, capture, ask)
+    try:
+        exchange = exchange_of(tables, parts, capture)
+    except Exception as error:
+        health.append(Health("question_failed", "error", 1, f"exchange gave up: {type(error).__name__}", tables.label))
+        exchange = Exchange(rank, tables.label, tables.settings, tuple(parts), capture)
+    return RankExtract(rank, tables.label, tables.format, tuple(facts), exchange, tuple(health))
+
+
+_Ask = Callable[[Callable[[], Sequence[Fact]], str], list[Fact]]
+
+_PER_STEP: tuple[Callable[[int, RankTables, Capture], Sequence[Fact]], ...] = (
+    free_time, launch_profile, dataloader_wait, host_to_device_copy,
+    kernel_summary, kernel_type, aicpu_kernels, format_conversion, pipe_utilization, block_dim_usage,
+    communication_time, link_bandwidth, packet_size, transfer_alignment,
+)  # fmt: skip
+
+
+def _over_capture(tables: RankTables, capture: Capture, ask: _Ask) -> list[Fact]:
+    """The questions whose answers are per step or a share of the step time."""
+    rank, facts = tables.rank, list[Fact]()
+    for question in _PER_STEP:
+        facts += ask(partial(question, rank, tables, capture), question.__name__)
+    calls = api_calls(tables)
+    if calls is not None:
+        facts += ask(lambda: host_api(rank, calls, capture), "host_api")
+        facts += ask(lambda: operator_compile(rank, calls, capture), "operator_compile")
+        facts += ask(lambda: host_synchronization(rank, tables, calls, capture), "host_synchronization")
+    return facts
