@@ -1,0 +1,138 @@
+"""What a rule needs that nobody measured: rules and facts in, missing requirements with how to collect them out.
+
+A missing signal is never taken for a false one. A rule can be judged when each measured kind that it reads exists (with
+the optional fields it tests), every conclusion it reads can be judged by one deriving rule, and its ``needs`` hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hermes_advisor.engine.factbase import FactBase
+from hermes_advisor.engine.operands import FieldRef, Operand, references
+from hermes_advisor.engine.rules import Predicate, Rule, Test
+from hermes_advisor.engine.strata import derivers
+from hermes_advisor.engine.tests_on_facts import passes, words_of
+from hermes_advisor.facts.base import scalar_types
+from hermes_advisor.facts.vocabulary import DERIVED_KINDS, FACT_TYPES
+
+
+@dataclass(frozen=True, order=True)
+class Missing:
+    """One requirement that is not met: a fact kind or ``kind.field``, and how to collect it in each language."""
+
+    what: str
+    collect_en: str
+    collect_zh: str
+
+
+class Coverage:
+    """Answers, for one set of facts, which rules can be judged."""
+
+    def __init__(self, facts: FactBase, rules: Sequence[Rule]):
+        self.facts, self.rules = facts, rules
+        self._missing: dict[str, frozenset[Missing]] = {}
+        self._kinds: dict[str, frozenset[str]] = {}
+        self.ranks = frozenset(
+            e.values["rank"] for e in facts if e.fact.kind not in DERIVED_KINDS and e.values.get("rank", -1) != -1
+        )
+
+    def missing(self, rule: Rule) -> frozenset[Missing]:
+        """What keeps the rule from being judged; empty when it can be."""
+        if rule.id not in self._missing:
+            self._missing[rule.id] = frozenset()  # a cycle cannot occur in a loaded base; this only bounds recursion
+            self._missing[rule.id] = self._compute(rule)
+        return self._missing[rule.id]
+
+    def missing_predicate(self, predicate: Predicate) -> frozenset[Missing]:
+        """What keeps a kind or conclusion from being known."""
+        kind, name = predicate
+        if kind not in DERIVED_KINDS:
+            return frozenset() if self.facts.of(kind) else frozenset({_missing(kind)})
+        if self.facts.concluded(kind, name):
+            return frozenset()
+        options = [self.missing(r) for r in derivers(predicate, self.rules)]
+        if not options or any(not o for o in options):
+            return frozenset()
+        return min(options, key=lambda o: (len(o), sorted(o)))
+
+    def unmeasured_ranks(self, rule: Rule) -> dict[Missing, frozenset[int]]:
+        """Per measured kind that the rule rests on: ranks without it, although other ranks have it."""
+        out: dict[Missing, frozenset[int]] = {}
+        for kind in sorted(self.measured_kinds(rule)):
+            if "rank" in scalar_types(FACT_TYPES[kind]) and self.facts.of(kind):
+                have = {e.values["rank"] for e in self.facts.of(kind)}
+                lack = frozenset(int(r) for r in self.ranks - have)
+                if lack and -1 not in have:
+                    out[_missing(kind)] = lack
+        return out
+
+    def measured_kinds(self, rule: Rule) -> frozenset[str]:
+        """Measured fact kinds that the rule's positive conditions rest on, through the conclusions they read."""
+        if rule.id not in self._kinds:
+            out: set[str] = set()
+            for part in rule.positive:
+                kind, name = part.predicate
+                if kind not in DERIVED_KINDS:
+                    out.add(kind)
+                elif not any(e.derived_by is None for e in self.facts.of(kind) if e.values.get("name") == name):
+                    sets = [self.measured_kinds(r) for r in derivers(part.predicate, self.rules) if not self.missing(r)]
+                    out |= frozenset.intersection(*sets) if sets else frozenset()
+            self._kinds[rule.id] = frozenset(out)
+        return self._kinds[rule.id]
+
+    def _compute(self, rule: Rule) -> frozenset[Missing]:
+        out: set[Missing] = set()
+        fields = _fields_read(rule)
+        for part in rule.positive:
+            out |= self.missing_predicate(part.predicate)
+        for kind, names in fields.items():
+            for name in sorted(names):
+                if self.facts.of(kind) and not any(name in e.values for e in self.facts.of(kind)):
+                    out.add(_missing(kind, name))
+        for absence in rule.absences:
+            if absence.hold:
+                out |= self.missing_predicate(absence.predicate)
+        for need in rule.needs:
+            if not any(
+                all(passes(t, e.values, rule.params, None) for t in need.tests) for e in self.facts.of(need.fact)
+            ):
+                found = _missing(need.fact)
+                words = need.collect or {}
+                out.add(Missing(_need_words(need.fact, need.tests), words.get("en", found.collect_en),
+                                words.get("zh", found.collect_zh)))  # fmt: skip
+        return frozenset(out)
+
+
+def _fields_read(rule: Rule) -> dict[str, set[str]]:
+    """Optional fields of measured kinds that positive conditions test or refer to."""
+    kinds = {p.alias: p.fact for p in rule.patterns}
+    out: dict[str, set[str]] = {}
+
+    def add(kind: str, name: str) -> None:
+        if kind not in DERIVED_KINDS and name in scalar_types(FACT_TYPES[kind]):
+            out.setdefault(kind, set()).add(name)
+
+    def add_refs(operand: Operand | None) -> None:
+        for ref in references(operand) if operand is not None else []:
+            if isinstance(ref, FieldRef) and ref.alias in kinds:
+                add(kinds[ref.alias], ref.field)
+
+    for pattern in rule.patterns:
+        for test in pattern.tests:
+            add(pattern.fact, test.field)
+            add_refs(test.operand)
+    for aggregate in rule.aggregates:
+        if aggregate.field:
+            add(aggregate.fact, aggregate.field)
+    return out
+
+
+def _missing(kind: str, field: str | None = None) -> Missing:
+    model = FACT_TYPES[kind]
+    return Missing(f"{kind}.{field}" if field else kind, model.collect, model.collect_zh or model.collect)
+
+
+def _need_words(kind: str, tests: Sequence[Test]) -> str:
+    return f"{kind}({words_of(tests)})" if tests else kind

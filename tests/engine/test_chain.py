@@ -1,0 +1,180 @@
+"""Chaining, absence, aggregates, what was not measured, and that proofs do not depend on order. Values by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes_advisor.engine import chain
+from hermes_advisor.engine.diagnose import diagnose
+from hermes_advisor.engine.kbtest import build_fact, run_tests
+from hermes_advisor.engine.lint import lint
+from hermes_advisor.engine.loader import KnowledgeBase, load_folders
+from hermes_advisor.engine.matching.select import create_matcher
+from hermes_advisor.engine.result import Diagnosis, Run
+
+_spec = importlib.util.spec_from_file_location("rule_texts", Path(__file__).with_name("rule_texts.py"))
+assert _spec and _spec.loader
+texts = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(texts)
+
+RUN = Run(path="x", format="test", ranks=[0], ranks_expected=1, steps=[], duration_us=100000.0)
+STARVED = {"fact": "launch_profile", "starved_step_ratio": 0.5, "starved_per_step_us": 50000}
+SHORT = {"fact": "kernel_summary", "short_kernel_ratio": 0.9}
+NO_COMPILE = {"fact": "operator_compile"}
+Writer = Callable[..., Path]
+
+
+@pytest.fixture
+def base(write_base: Writer) -> KnowledgeBase:
+    return load_folders([write_base(texts.FILES)])
+
+
+def diagnosis(base: KnowledgeBase, *facts: dict[str, object]) -> Diagnosis:
+    return diagnose([build_fact(f) for f in facts], RUN, base, create_matcher("reference"))
+
+
+def test_three_layers_chain_into_one_finding_with_a_proof(base: KnowledgeBase) -> None:
+    d = diagnosis(base, STARVED, SHORT, NO_COMPILE)
+    (finding,) = d.findings
+    assert (finding.case, finding.cause, finding.ranks) == ("HMS-CPU-001", "cpu.dispatch", [0])
+    assert (finding.recoverable_us, finding.recoverable_share) == (25000.0, 0.25)
+    assert finding.summary == "200 kernels cost 50.0 ms"
+    assert [(f.rule, f.stratum) for f in d.firings] == [("SYM-001", 0), ("CAU-001", 1), ("HMS-CPU-001", 2)]
+    symptom, cause, case = d.firings
+    assert case.id == finding.proof
+    assert case.bound["cause"] == cause.derived
+    assert cause.bound["symptom"] == symptom.derived
+    (test,) = symptom.tests
+    assert (test.field, test.op, test.limit, test.value, test.parameter) == (
+        "starved_step_ratio",
+        "ge",
+        0.2,
+        0.5,
+        "ratio_min",
+    )
+    (absent,) = cause.absent
+    assert (absent.fact, absent.measured, absent.looked_at) == ("operator_compile", True, 1)
+    assert finding.consequences == [symptom.derived]
+
+
+def test_what_nobody_measured_is_not_taken_for_absent(base: KnowledgeBase) -> None:
+    d = diagnosis(base, STARVED, SHORT)
+    assert d.findings == []
+    (entry,) = d.not_evaluated
+    assert (entry.case, entry.missing, entry.ranks) == ("HMS-CPU-001", ["operator_compile"], [])
+    assert "Level1" in entry.collect[0]
+
+
+def test_a_rank_without_the_measurement_is_named(base: KnowledgeBase) -> None:
+    d = diagnosis(base, STARVED, {**STARVED, "rank": 1}, SHORT, {**SHORT, "rank": 1}, NO_COMPILE)
+    assert [f.ranks for f in d.findings] == [[0]]
+    assert [(n.missing, n.ranks) for n in d.not_evaluated] == [(["operator_compile"], [1])]
+
+
+def test_proceed_goes_on_and_says_so(write_base: Writer) -> None:
+    cause = texts.CAUSE.replace("{ge: $compile_max}}", "{ge: $compile_max}}\n    if_unmeasured: proceed")
+    base = load_folders([write_base({**texts.FILES, "causes/dispatch.yaml": cause})])
+    d = diagnosis(base, STARVED, SHORT)
+    assert len(d.findings) == 1
+    assert [a.measured for f in d.firings for a in f.absent] == [False]
+
+
+def test_aggregates_join_and_keep_their_members(write_base: Writer) -> None:
+    symptom = texts.SYMPTOM.replace(
+        "derives:\n",
+        """  - alias: conversions
+    sum: format_conversion.per_step_us
+    where: {rank: $launch.rank, kernel_count: {gt: 0}}
+    test: {ge: {mul: [$ratio_min, $launch.starved_per_step_us]}}
+derives:
+""",
+    )
+    base = load_folders([write_base({**texts.FILES, "symptoms/starved.yaml": symptom})])
+
+    def conversion(rank: int, name: str, us: float) -> dict[str, object]:
+        return {"fact": "format_conversion", "rank": rank, "conversion": name, "per_step_us": us}
+
+    # 0.2 × 50,000 = 10,000: 6,000 + 4,000 reach it on rank 0, 9,000 on rank 1 do not.
+    facts = [
+        STARVED,
+        {**STARVED, "rank": 1},
+        conversion(0, "cast", 6000),
+        conversion(0, "transdata", 4000),
+        conversion(1, "cast", 9000),
+    ]
+    d = diagnosis(base, *facts)
+    (firing,) = [f for f in d.firings if f.rule == "SYM-001"]
+    (aggregate,) = firing.aggregates
+    assert (aggregate.value, aggregate.members_count) == (10000, 2)
+    assert [t.limit for t in aggregate.tests] == [10000.0]
+    largest = next(f for f in d.facts if f.id == aggregate.members[0])
+    assert largest.fields["per_step_us"] == 6000
+
+
+def test_any_order_of_facts_gives_the_same_bytes(base: KnowledgeBase) -> None:
+    facts = [{**f, "rank": r} for r in range(6) for f in (STARVED, SHORT, NO_COMPILE)]
+    texts_seen = set()
+    for seed in range(5):
+        random.Random(seed).shuffle(facts)
+        texts_seen.add(diagnosis(base, *facts).to_json())
+    assert len(texts_seen) == 1
+
+
+def test_a_draft_does_not_fire_until_it_is_enabled(write_base: Writer) -> None:
+    folder = write_base(
+        {**texts.FILES, "symptoms/starved.yaml": texts.SYMPTOM.replace("status: stable", "status: draft")}
+    )
+    assert diagnosis(load_folders([folder]), STARVED, SHORT, NO_COMPILE).findings == []
+    overlay = write_base({"overlay.yaml": "enable: [SYM-001]\n"}, "own")
+    base = load_folders([folder, overlay])
+    assert len(diagnosis(base, STARVED, SHORT, NO_COMPILE).findings) == 1
+
+
+def test_an_overlay_changes_a_threshold_and_the_report_says_so(write_base: Writer) -> None:
+    overlay = write_base({"overlay.yaml": "params:\n  SYM-001: {ratio_min: 0.6}\n"}, "own")
+    plain = load_folders([write_base(texts.FILES)])
+    base = load_folders([write_base(texts.FILES), overlay])
+    d = diagnosis(base, STARVED, SHORT, NO_COMPILE)
+    assert d.findings == []
+    assert d.knowledge_base.overlay == ["SYM-001.ratio_min = 0.6 (was 0.2)"]
+    assert d.knowledge_base.digest != plain.digest
+
+
+def test_the_healthy_profile_and_the_in_file_tests_pass(base: KnowledgeBase) -> None:
+    outcomes = list(run_tests(base, create_matcher("reference")))
+    assert len(outcomes) == 10
+    assert [o for o in outcomes if not o.passed] == []
+    assert lint(base) == []
+
+
+def test_a_wrong_in_file_test_fails_with_the_reason(write_base: Writer) -> None:
+    wrong = texts.SYMPTOM.replace("{name: low, facts: [{fact: launch_profile, starved_step_ratio: 0.1}]",
+                                  "{name: low, facts: [{fact: launch_profile, starved_step_ratio: 0.3}]")  # fmt: skip
+    base = load_folders([write_base({**texts.FILES, "symptoms/starved.yaml": wrong})])
+    failed = [o for o in run_tests(base, create_matcher("reference")) if not o.passed]
+    assert [(o.rule, o.name, o.line) for o in failed] == [("SYM-001", "low", 22)]
+    assert "expected silent, got fires" in failed[0].message
+
+
+def test_lint_wants_both_sides_of_a_threshold_and_all_kinds_of_test(write_base: Writer) -> None:
+    text = texts.SYMPTOM.replace(
+        "  - {name: low, facts: [{fact: launch_profile, starved_step_ratio: 0.1}], expect: silent}\n", ""
+    )
+    base = load_folders([write_base({**texts.FILES, "symptoms/starved.yaml": text})])
+    assert [(p.code, p.line) for p in lint(base)] == [("one-sided-threshold", 11), ("missing-test-kind", 20)]
+
+
+def test_a_literal_threshold_is_reported(write_base: Writer) -> None:
+    text = texts.SYMPTOM.replace("{ge: $ratio_min}", "{ge: $ratio_min, lt: 0.95}")
+    base = load_folders([write_base({**texts.FILES, "symptoms/starved.yaml": text})])
+    assert [(p.code, p.line) for p in lint(base)] == [("literal-threshold", 11)]
+
+
+def test_equal_facts_are_one(base: KnowledgeBase) -> None:
+    facts = [build_fact(STARVED), build_fact(STARVED)]
+    assert len(chain.run(base, facts, create_matcher("reference")).facts.entries) == 2  # the fact and the symptom
