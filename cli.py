@@ -1,0 +1,432 @@
+"""The command line: parse, call, print, exit code. Heavy imports happen inside the commands.
+
+Exit codes: 0 done (nothing at or above ``--fail-on``), 1 findings at or above it, 2 usage, 3 knowledge base faulty,
+4 input unusable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_advisor import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hermes_advisor.engine.loader import KnowledgeBase
+    from hermes_advisor.engine.result import Diagnosis
+    from hermes_advisor.extractors.run import Progress, RunExtract
+
+app = typer.Typer(
+    name="hermes", help="Tells why a training job is slow, and proves it.", no_args_is_help=True,
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+)  # fmt: skip
+kb_app = typer.Typer(help="Look at, check and test the knowledge base.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(kb_app, name="kb")
+
+_PLATFORMS = {"ascend_pytorch_text": ("ascend", "pytorch")}
+"""Input format → device and framework that cases may be confined to."""
+EXIT_FINDINGS, EXIT_USAGE, EXIT_KNOWLEDGE, EXIT_INPUT = 1, 2, 3, 4
+
+
+class Format(str, enum.Enum):
+    """Output format."""
+
+    table = "table"
+    json = "json"
+
+
+class Language(str, enum.Enum):
+    """Language of words."""
+
+    en = "en"
+    zh = "zh"
+
+
+class MatcherChoice(str, enum.Enum):
+    """Which matcher runs the rules."""
+
+    auto = "auto"
+    durable = "durable"
+    reference = "reference"
+
+
+class FailOn(str, enum.Enum):
+    """Least severity of a finding that makes the exit code 1."""
+
+    never = "never"
+    info = "info"
+    low = "low"
+    medium = "medium"
+    high = "high"
+    critical = "critical"
+
+
+KbOption = Annotated[
+    list[Path] | None,
+    typer.Option("--kb", help="Overlay folder with own rules or an overlay.yaml; may be repeated, later ones win."),
+]
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="Output format.")]
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead of stdout.")]
+LangOption = Annotated[Language, typer.Option("--lang", help="Language of the words.")]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", "-j", min=1, max=256, help="Processes that read ranks side by side.")
+]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit with 1 if a finding is at least this severe.")]
+MatcherOption = Annotated[MatcherChoice, typer.Option("--matcher", help="Matcher that runs the rules.")]
+
+
+@app.command()
+def diagnose(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Profile folders (*_ascend_pt, or a parent), or a trace_view.json.")
+    ],
+    format: FormatOption = Format.table,
+    output: OutputOption = None,
+    lang: LangOption = Language.en,
+    kb: KbOption = None,
+    jobs: JobsOption = 1,
+    fail_on: FailOnOption = FailOn.never,
+    matcher: MatcherOption = MatcherChoice.auto,
+) -> None:
+    """Diagnose a profile: ranked findings, each with its proof."""
+    result = _diagnose(paths, kb, jobs, lang, matcher)
+    _emit(result, format, output, lang)
+    _exit_on(result, fail_on)
+
+
+@app.command()
+def facts(
+    paths: Annotated[list[Path], typer.Argument(help="Profile folders, or a trace_view.json.")],
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", "-k", help="Only facts of this kind; may be repeated.")
+    ] = None,
+    format: FormatOption = Format.table,
+    output: OutputOption = None,
+    jobs: JobsOption = 1,
+) -> None:
+    """Show the measured facts of a profile, with the file and row that each was read from."""
+    from hermes_advisor.engine.problems import did_you_mean
+    from hermes_advisor.facts.vocabulary import FACT_TYPES
+    from hermes_advisor.reports.facts import facts_json, render_facts
+
+    for name in kind or []:
+        if name not in FACT_TYPES:
+            raise fail(f"unknown fact kind '{name}'{did_you_mean(name, FACT_TYPES)}", EXIT_USAGE)
+    found = [f for f in _extract(paths, jobs).facts if not kind or f.kind in kind]
+    with _console(output) as console:
+        if format is Format.json:
+            console.file.write(facts_json(found))
+        else:
+            render_facts(found, console)
+
+
+@app.command()
+def explain(
+    result: Annotated[Path, typer.Argument(help="A result written by 'hermes diagnose --format json'.")],
+    finding: Annotated[str | None, typer.Argument(help="Number, case id or cause; all findings if omitted.")] = None,
+    format: FormatOption = Format.table,
+    output: OutputOption = None,
+    lang: LangOption = Language.en,
+) -> None:
+    """Show why: every step of a finding's proof, with rule, threshold, measured value and the file it came from."""
+    import json
+
+    from hermes_advisor.engine import explain as reasoning
+    from hermes_advisor.reports.terminal import render_tree
+
+    diagnosis = _read_result(result)
+    if finding is None:
+        chosen = list(diagnosis.findings)
+    else:
+        found = reasoning.find(diagnosis, finding)
+        if found is None:
+            names = ", ".join(f"{i} ({f.case})" for i, f in enumerate(diagnosis.findings, 1)) or "none"
+            raise fail(f"no finding '{finding}' in {result.name}; it has: {names}", EXIT_USAGE)
+        chosen = [found]
+    trees = [reasoning.explain(diagnosis, f, lang.value) for f in chosen]
+    with _console(output) as console:
+        if format is Format.json:
+            console.file.write(json.dumps([t.as_dict() for t in trees], ensure_ascii=False, indent=2) + "\n")
+        elif not trees:
+            console.print("This result has no findings; nothing to explain.")
+        else:
+            for tree in trees:
+                render_tree(tree, console)
+
+
+@app.command()
+def demo(
+    format: FormatOption = Format.table,
+    output: OutputOption = None,
+    lang: LangOption = Language.en,
+    healthy: Annotated[bool, typer.Option("--healthy", help="Diagnose the healthy twin instead.")] = False,
+    matcher: MatcherOption = MatcherChoice.auto,
+) -> None:
+    """Diagnose the embedded two-rank example: two planted faults, or its healthy twin."""
+    folder = Path(__file__).resolve().parent / "examples" / "demo" / ("healthy" if healthy else "slow")
+    result = _diagnose([folder], None, 1, lang, matcher, label=f"demo/{folder.name}")
+    _emit(result, format, output, lang)
+
+
+@kb_app.command("list")
+def kb_list(
+    kb: KbOption = None,
+    facts: Annotated[bool, typer.Option("--facts", help="List fact kinds and their fields instead.")] = False,
+    causes: Annotated[bool, typer.Option("--causes", help="List the causes that cases may name instead.")] = False,
+    lang: LangOption = Language.en,
+) -> None:
+    """List the rules, or the words that rules may use."""
+    from hermes_advisor.reports.knowledge import render_causes, render_fact_kinds, render_rules
+
+    with _console(None) as console:
+        if facts:
+            render_fact_kinds(console)
+        elif causes:
+            render_causes(console)
+        else:
+            render_rules(load_knowledge(kb), console, lang.value)
+
+
+@kb_app.command("lint")
+def kb_lint(kb: KbOption = None) -> None:
+    """Check every rule file: shape, facts, units, tests. Exit code 3 when anything is wrong."""
+    from hermes_advisor.engine.lint import lint
+
+    knowledge = load_knowledge(kb)
+    problems = lint(knowledge)
+    for problem in problems:
+        print(problem)
+    cases = sum(r.kind == "case" for r in knowledge.rules.values())
+    print(f"{len(knowledge.rules)} rules ({cases} cases), {len(problems)} problem(s)")
+    if problems:
+        raise typer.Exit(EXIT_KNOWLEDGE)
+
+
+@kb_app.command("test")
+def kb_test(
+    kb: KbOption = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show tests that pass, too.")] = False,
+    matcher: MatcherOption = MatcherChoice.reference,
+) -> None:
+    """Run the tests inside the rule files. Exit code 3 when one fails."""
+    from hermes_advisor.engine.kbtest import run_tests
+    from hermes_advisor.engine.matching.select import create_matcher
+
+    knowledge = load_knowledge(kb)
+    failed = passed = 0
+    chosen = create_matcher(matcher.value)
+    try:
+        for outcome in run_tests(knowledge, chosen):
+            passed, failed = passed + outcome.passed, failed + (not outcome.passed)
+            place = f"{outcome.file}:{outcome.line}:{outcome.column}"
+            if not outcome.passed:
+                print(f"{place}: FAILED {outcome.rule} '{outcome.name}': {outcome.message}")
+            elif verbose:
+                print(f"{place}: ok {outcome.rule} '{outcome.name}'")
+    finally:
+        chosen.close()
+    print(f"{passed} passed, {failed} failed")
+    if failed:
+        raise typer.Exit(EXIT_KNOWLEDGE)
+
+
+@kb_app.command("schema")
+def kb_schema(
+    kind: Annotated[str, typer.Argument(help="case, rule, manifest, overlay or result.")] = "case",
+) -> None:
+    """Print the JSON Schema of a file kind, for editors and for programs that read results."""
+    from hermes_advisor.engine.json_schema import MODELS, schema_text
+    from hermes_advisor.engine.problems import did_you_mean
+
+    if kind not in MODELS:
+        raise fail(f"no schema '{kind}'{did_you_mean(kind, MODELS)}", EXIT_USAGE)
+    print(schema_text(kind), end="")
+
+
+def load_knowledge(folders: list[Path] | None) -> KnowledgeBase:
+    """Load the knowledge base, or end with every fault and exit code 3."""
+    from hermes_advisor.engine.loader import load
+    from hermes_advisor.engine.problems import KnowledgeBaseError
+
+    try:
+        return load(folders or [])
+    except KnowledgeBaseError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        raise fail(f"the knowledge base has {len(error.problems)} fault(s); nothing was run", EXIT_KNOWLEDGE) from None
+
+
+def fail(message: str, code: int) -> typer.Exit:
+    """Print one clear line to stderr and give the exit to raise."""
+    from hermes_advisor.engine.wording import clean
+
+    print(f"hermes: {clean(message, 2000)}", file=sys.stderr)
+    return typer.Exit(code)
+
+
+def _diagnose(
+    paths: list[Path],
+    kb: list[Path] | None,
+    jobs: int,
+    lang: Language,
+    matcher: MatcherChoice,
+    label: str | None = None,
+) -> Diagnosis:
+    from hermes_advisor.engine.chain import ChainError
+    from hermes_advisor.engine.diagnose import diagnose as run_diagnosis
+    from hermes_advisor.engine.matching.interface import MatcherFailure
+    from hermes_advisor.engine.matching.select import create_matcher
+    from hermes_advisor.engine.result import HealthEntry, Run
+
+    chosen = create_matcher(matcher.value)
+    chosen.start()  # its child process starts while the profile is read
+    try:
+        knowledge = load_knowledge(kb)
+        extract = _extract(paths, jobs)
+        device, framework = _PLATFORMS.get(extract.format, ("any", "any"))
+        run = Run(
+            path=label or " ".join(str(p) for p in paths), format=extract.format, ranks=list(extract.ranks),
+            ranks_expected=extract.ranks_expected, steps=list(extract.steps), duration_us=extract.duration_us,
+            health=[
+                HealthEntry(
+                    kind=h.issue, severity=h.severity, count=h.occurrence_count, detail=h.detail, rank=h.rank,
+                    file=h.source.file if h.source else "",
+                )
+                for h in extract.health
+            ],
+        )  # fmt: skip
+        return run_diagnosis(extract.facts, run, knowledge, chosen, device=device, framework=framework, lang=lang.value)
+    except ChainError as error:
+        raise fail(str(error), EXIT_KNOWLEDGE) from None
+    except MatcherFailure as error:
+        raise fail(f"the rules could not be run: {error}", EXIT_KNOWLEDGE) from None
+    finally:
+        chosen.close()
+
+
+def _extract(paths: list[Path], jobs: int) -> RunExtract:
+    from hermes_advisor.extractors.readers.discover import discover
+    from hermes_advisor.extractors.readers.errors import InputError
+    from hermes_advisor.extractors.run import extract_run
+
+    try:
+        found = discover(paths)
+        with _progress(len(found.sources)) as advance:
+            extract = extract_run(found, jobs, progress=advance)
+    except InputError as error:
+        raise fail(str(error), EXIT_INPUT) from None
+    if not extract.ranks:
+        reasons = "; ".join(sorted({h.detail for h in extract.health if h.severity == "error"})[:3])
+        raise fail(f"no rank could be read: {reasons}", EXIT_INPUT)
+    return extract
+
+
+@contextlib.contextmanager
+def _progress(ranks: int) -> Iterator[Progress | None]:
+    """A progress bar over ranks on stderr, none when it is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading ranks", total=ranks)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _emit(result: Diagnosis, format: Format, output: Path | None, lang: Language) -> None:
+    from hermes_advisor.reports.terminal import render
+
+    with _console(output) as console:
+        if format is Format.json:
+            console.file.write(result.to_json())
+        else:
+            render(result, console, lang.value)
+
+
+def _exit_on(result: Diagnosis, fail_on: FailOn) -> None:
+    from hermes_advisor.engine.result import SEVERITIES
+
+    if fail_on is FailOn.never:
+        return
+    least = SEVERITIES.index(fail_on.value)
+    if any(SEVERITIES.index(f.severity) >= least for f in result.findings):
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+@contextlib.contextmanager
+def _console(output: Path | None) -> Iterator[Console]:
+    """A console on stdout or on a new file; a file appears whole or not at all."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "100"))
+    if output is None:
+        yield Console(width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
+        return
+    part = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8") as stream:
+            yield Console(file=stream, width=100, markup=False, highlight=False, emoji=False)
+        part.replace(output)
+    except OSError as error:
+        raise fail(f"cannot write {output}: {error.strerror}", EXIT_USAGE) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _read_result(path: Path) -> Diagnosis:
+    from pydantic import ValidationError
+
+    from hermes_advisor.engine.result import Diagnosis
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return Diagnosis.model_validate_json(text)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise fail(f"cannot read {path}: {reason}; give a file written by 'hermes diagnose --format json -o FILE'",
+                   EXIT_INPUT) from None  # fmt: skip
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(p) for p in first["loc"]) or "the file"
+        raise fail(
+            f"{path} is no result of 'hermes diagnose --format json': {place}: {first['msg']}", EXIT_INPUT
+        ) from None
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"hermes {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+def main() -> None:
+    """Entry point of the ``hermes`` command."""
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader of a pipe went away (| head): not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        print("hermes: interrupted", file=sys.stderr)
+        sys.exit(130)

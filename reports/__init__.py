@@ -1,0 +1,1 @@
+"""Renderings of one ``Diagnosis``; nothing is computed here."""

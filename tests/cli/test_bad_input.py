@@ -1,0 +1,174 @@
+"""Bad input as people bring it: one clear line or a health fact, the right exit code, no traceback, nothing written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "examples" / "demo" / "slow"
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+
+
+def hermes(*args: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hermes_advisor", *map(str, args)],
+        capture_output=True, text=True, cwd=ROOT, timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT / ".pkg"), **(env or {})},
+    )  # fmt: skip
+
+
+def diagnosis(folder: Path) -> dict[str, Any]:
+    done = hermes("diagnose", folder, "--format", "json", "--matcher", "reference")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    return {
+        str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.rglob("*") if p.is_file()
+    }
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    shutil.copytree(DEMO, folder)
+    return folder
+
+
+def nothing(path: Path) -> Path:
+    return path / "absent"
+
+
+def empty(path: Path) -> Path:
+    (path / "empty").mkdir()
+    return path / "empty"
+
+
+def something_else(path: Path) -> Path:
+    (path / "src").mkdir()
+    (path / "src" / "main.py").write_text("print(1)\n")
+    (path / "src" / "data.json").write_text('{"a": 1}')
+    return path / "src"
+
+
+def text_file(path: Path) -> Path:
+    (path / "notes.txt").write_text("hello")
+    return path / "notes.txt"
+
+
+def raw_profile(path: Path) -> Path:
+    folder = path / "host_1_20260101000000000_ascend_pt"
+    (folder / "PROF_000001_20260101000000000_ABC" / "device_0").mkdir(parents=True)
+    (folder / "FRAMEWORK").mkdir()
+    (folder / "profiler_info_0.json").write_text('{"rank_id": 0}')
+    return folder
+
+
+@pytest.mark.parametrize("make", [nothing, empty, something_else, text_file, raw_profile])
+@pytest.mark.parametrize("command", ["diagnose", "facts"])
+def test_unusable_input_is_one_line_and_exit_4(tmp_path: Path, make: Callable[[Path], Path], command: str) -> None:
+    done = hermes(command, make(tmp_path))
+    assert done.returncode == 4
+    assert done.stdout == ""
+    assert done.stderr.startswith("hermes: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("cut", [0.001, 0.02, 0.3, 0.77, 0.9999])
+def test_a_cut_timeline_costs_only_what_needs_it(profile: Path, cut: float) -> None:
+    whole = diagnosis(profile)
+    trace = profile / "rank0_ascend_pt" / OUTPUT / "trace_view.json"
+    data = trace.read_bytes()
+    trace.write_bytes(data[: int(len(data) * cut)])
+    d = diagnosis(profile)
+    assert any(h["file"].endswith("trace_view.json") for h in d["run"]["health"])
+    # kernel_details.csv still shows the AICPU kernels.
+    assert "compute.aicpu" in {f["cause"] for f in whole["findings"]}
+    assert "compute.aicpu" in {f["cause"] for f in d["findings"]}
+
+
+@pytest.mark.parametrize("name", ["kernel_details.csv", "step_trace_time.csv", "communication.json", "api_statistic.csv",
+                                  "communication_matrix.json", "memory_record.csv", "trace_view.json"])  # fmt: skip
+@pytest.mark.parametrize("damage", ["empty", "header", "binary", "folder", "missing"])
+def test_a_broken_file_is_a_health_fact_and_the_rest_still_runs(profile: Path, name: str, damage: str) -> None:
+    for rank in (0, 1):
+        file = profile / f"rank{rank}_ascend_pt" / OUTPUT / name
+        data = file.read_bytes()
+        if damage == "empty":
+            file.write_bytes(b"")
+        elif damage == "header":
+            file.write_bytes(data.split(b"\n", 1)[0] + b"\n" if name.endswith("csv") else b"[]")
+        elif damage == "binary":
+            file.write_bytes(bytes(range(256)) * 40)
+        else:
+            file.unlink()
+            if damage == "folder":
+                file.mkdir()
+    before = snapshot(profile)
+    d = diagnosis(profile)
+    assert d["run"]["ranks"] == [0, 1]
+    if damage != "missing":
+        assert any(h["file"].endswith(name) for h in d["run"]["health"]), d["run"]["health"]
+    causes = {f["cause"] for f in d["findings"]}
+    assert ("compute.aicpu" in causes) == (name not in ("kernel_details.csv",)) or damage == "header"
+    assert snapshot(profile) == before
+
+
+def test_missing_profiler_info_is_said(profile: Path) -> None:
+    for rank in (0, 1):
+        for file in (profile / f"rank{rank}_ascend_pt").glob("profiler_*.json"):
+            file.unlink()
+    d = diagnosis(profile)
+    assert d["run"]["ranks"] == [0, 1]
+    assert any("rank" in h["kind"] for h in d["run"]["health"])
+
+
+def test_not_available_cells_do_not_hide_the_other_rows(profile: Path) -> None:
+    file = profile / "rank0_ascend_pt" / OUTPUT / "kernel_details.csv"
+    lines = file.read_text().splitlines()
+    columns = lines[0].split(",")
+    position = columns.index("Wait Time(us)")
+    for i in range(1, min(20, len(lines))):
+        if '"' not in ",".join(lines[i].split(",")[: position + 1]):
+            cells = lines[i].split(",")
+            cells[position] = "N/A"
+            lines[i] = ",".join(cells)
+    file.write_text("\n".join(lines) + "\n")
+    d = diagnosis(profile)
+    aicpu = next(f for f in d["findings"] if f["cause"] == "compute.aicpu")
+    assert aicpu["ranks"] == [0, 1]
+
+
+def test_a_file_that_is_no_result_cannot_be_explained(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    for target in (tmp_path / "x.json", tmp_path / "absent.json", tmp_path):
+        done = hermes("explain", target)
+        assert done.returncode == 4
+        assert done.stderr.startswith("hermes: ")
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_faulty_overlay_is_refused_with_positions(tmp_path: Path) -> None:
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb" / "overlay.yaml").write_text("params:\n  HMS-XXX-999: {a: 1}\n")
+    done = hermes("diagnose", DEMO, "--kb", tmp_path / "kb")
+    assert done.returncode == 3
+    assert "kb/overlay.yaml:2:3: error [unknown-id]" in done.stderr
+
+
+def test_usage_errors_exit_2() -> None:
+    assert hermes("diagnose").returncode == 2
+    assert hermes("diagnose", DEMO, "--format", "poem").returncode == 2
+    assert hermes("facts", DEMO, "--kind", "poem").returncode == 2
