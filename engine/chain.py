@@ -73,8 +73,10 @@ def run(
     base = FactBase(facts)
     outcome = Outcome(base, Coverage(base, rules))
     for level in sorted({knowledge.levels[r.id] for r in rules}):
-        layer = [r for r in rules if knowledge.levels[r.id] == level and not outcome.coverage.missing(r)]
-        for match in _matches(layer, base, matcher):
+        layer = [r for r in rules if knowledge.levels[r.id] == level]
+        ready = [r for r in layer if not outcome.coverage.missing(r)]
+        _refute([r for r in layer if outcome.coverage.missing(r)], outcome, matcher)
+        for match in _matches(ready, base, matcher):
             _Step(outcome, match, level).fire()
             if len(outcome.firings) > MAX_FIRINGS:
                 raise ChainError(f"rule {match.rule.id}: more than {MAX_FIRINGS} firings; tighten its conditions")
@@ -92,6 +94,15 @@ def _matches(layer: Sequence[Rule], base: FactBase, matcher: Matcher) -> list[_M
             rule = owners[key]
             found[(rule.id, numbers)] = _Match(rule, tuple(base.entries[n] for n in numbers))
     return [found[k] for k in sorted(found)]
+
+
+def _refute(blocked: Sequence[Rule], outcome: Outcome, matcher: Matcher) -> None:
+    """A rule that lacks a measurement is still known not to hold when its measured part already fails."""
+    parts = [p for r in blocked if (p := outcome.coverage.measured_part(r)) is not None]
+    standing = {m.rule.id for m in _matches(parts, outcome.facts, matcher) if not _Step(outcome, m, 0).judge()[0]}
+    for part in parts:
+        if part.id not in standing:
+            outcome.coverage.refute(part)
 
 
 class _Step:
@@ -113,11 +124,16 @@ class _Step:
         entry = self.entries.get(alias)
         return getattr(entry.fact, name, None) if entry else self.bound(alias, name)
 
+    def judge(self) -> tuple[bool, list[AggregateResult], list[AbsenceResult]]:
+        """Whether an aggregate or a fact that should be absent refutes the match, and how each came out."""
+        aggregates = [r for a in self.rule.aggregates if (r := self.aggregate(a)) is not None]
+        absent = [found for a in self.rule.absences if (found := self.absence(a)) is not None]
+        return self.refuted, aggregates, absent
+
     def fire(self) -> None:
         rule = self.rule
-        aggregates = [r for a in rule.aggregates if (r := self.aggregate(a)) is not None]
-        absent = [found for a in rule.absences if (found := self.absence(a)) is not None]
-        if self.refuted:
+        refuted, aggregates, absent = self.judge()
+        if refuted:
             return
         if self.unmeasured:
             self.withhold()

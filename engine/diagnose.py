@@ -9,11 +9,13 @@ from packaging.version import InvalidVersion, Version
 
 from hermes_advisor import __version__
 from hermes_advisor.engine import chain
+from hermes_advisor.engine.causality import unexplained
 from hermes_advisor.engine.chain import Outcome
-from hermes_advisor.engine.findings import LANGS, build_findings, unexplained
+from hermes_advisor.engine.findings import build_findings
 from hermes_advisor.engine.loader import KnowledgeBase
 from hermes_advisor.engine.matching.select import MatcherStack
 from hermes_advisor.engine.result import (
+    LANGS,
     Diagnosis,
     FactRecord,
     FactSource,

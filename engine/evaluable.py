@@ -7,11 +7,11 @@ the optional fields it tests), every conclusion it reads can be judged by one de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hermes_advisor.engine.factbase import FactBase
 from hermes_advisor.engine.operands import FieldRef, Operand, references
-from hermes_advisor.engine.rules import Predicate, Rule, Test
+from hermes_advisor.engine.rules import Need, Predicate, Rule, Test
 from hermes_advisor.engine.strata import derivers
 from hermes_advisor.engine.tests_on_facts import passes, words_of
 from hermes_advisor.facts.base import scalar_types
@@ -33,6 +33,7 @@ class Coverage:
     def __init__(self, facts: FactBase, rules: Sequence[Rule]):
         self.facts, self.rules = facts, rules
         self._missing: dict[str, frozenset[Missing]] = {}
+        self.refuted: set[str] = set()
         self._kinds: dict[str, frozenset[str]] = {}
         self.ranks = frozenset(
             e.values["rank"] for e in facts if e.fact.kind not in DERIVED_KINDS and e.values.get("rank", -1) != -1
@@ -45,6 +46,44 @@ class Coverage:
             self._missing[rule.id] = self._compute(rule)
         return self._missing[rule.id]
 
+    def refute(self, rule: Rule) -> None:
+        """The rule is known not to hold, whatever the missing measurements would say."""
+        self._missing[rule.id] = frozenset()
+        self.refuted.add(rule.id)
+
+    def measured_part(self, rule: Rule) -> Rule | None:
+        """The rule without what cannot be judged: weaker, so that where it fails the rule fails. None: nothing is left.
+
+        Patterns on a kind that an unmet need is about are left out, too: what was measured of it is not the whole.
+        """
+        lacking = {n.fact for n in rule.needs if not self._met(n, rule)}
+        kept = [p for p in rule.patterns if p.fact not in lacking and not self.missing_predicate(p.predicate)]
+        aliases = {p.alias for p in kept}
+
+        def judged(kind: str, tests: tuple[Test, ...]) -> tuple[Test, ...]:
+            fields = {name for e in self.facts.of(kind) for name in e.values}
+            return tuple(t for t in tests if t.field in fields and _aliases(t) <= aliases)
+
+        patterns = tuple(replace(p, tests=judged(p.fact, p.tests)) for p in kept)
+        known = [
+            a
+            for a in rule.aggregates
+            if a.fact not in lacking
+            and not self.missing_predicate(a.predicate)
+            and all(_aliases(t) <= aliases for t in (*a.where, *a.tests))
+        ]
+        absences = tuple(
+            a
+            for a in rule.absences
+            if not self.missing_predicate(a.predicate) and all(_aliases(t) <= aliases for t in a.tests)
+        )
+        if not patterns and not known:
+            return None
+        return replace(rule, patterns=patterns, aggregates=tuple(known), absences=absences, needs=())
+
+    def _met(self, need: Need, rule: Rule) -> bool:
+        return any(all(passes(t, e.values, rule.params, None) for t in need.tests) for e in self.facts.of(need.fact))
+
     def missing_predicate(self, predicate: Predicate) -> frozenset[Missing]:
         """What keeps a kind or conclusion from being known."""
         kind, name = predicate
@@ -52,7 +91,7 @@ class Coverage:
             return frozenset() if self.facts.of(kind) else frozenset({_missing(kind)})
         if self.facts.concluded(kind, name):
             return frozenset()
-        options = [self.missing(r) for r in derivers(predicate, self.rules)]
+        options = [self.missing(r) for r in derivers(predicate, self.rules) if r.id not in self.refuted]
         if not options or any(not o for o in options):
             return frozenset()
         return min(options, key=lambda o: (len(o), sorted(o)))
@@ -103,6 +142,10 @@ class Coverage:
                 out.add(Missing(_need_words(need.fact, need.tests), words.get("en", found.collect_en),
                                 words.get("zh", found.collect_zh)))  # fmt: skip
         return frozenset(out)
+
+
+def _aliases(test: Test) -> set[str]:
+    return {r.alias for r in references(test.operand) if isinstance(r, FieldRef)} if test.operand is not None else set()
 
 
 def _fields_read(rule: Rule) -> dict[str, set[str]]:

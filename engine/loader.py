@@ -209,7 +209,7 @@ class _Loading:
                     self.problem(doc, ("when",), "never-derived", f"no active rule derives the {kind} '{name}'"
                                  + did_you_mean(str(name), [n for k, n in derived if k == kind]))  # fmt: skip
             case = rule.case
-            for i, name in enumerate(case.explains if case else []):
+            for i, name in enumerate([e.name for e in case.explains] if case else []):
                 if name not in symptoms and name not in CAUSES:
                     self.problem(doc, ("explains", i), "unknown-conclusion",
                                  f"no symptom or cause '{name}'{did_you_mean(name, symptoms | CAUSES)}")  # fmt: skip

@@ -120,16 +120,16 @@ def kind_of(operand: Operand, params: Mapping[str, Kind], fields: Mapping[str, M
 def _unit(op: str, units: list[str | None]) -> str | None:
     known = [u for u in units if u is not None]
     if op == "mul":
-        real = [u for u in known if u not in ("ratio", "")]
+        real = [u for u in known if u not in ("ratio", "", "count")]
         if len(real) > 1:
-            raise OperandError(f"cannot multiply {' by '.join(real)}; multiply by a ratio or a plain number")
-        return real[0] if real else ("ratio" if "ratio" in known else None)
+            raise OperandError(f"cannot multiply {' by '.join(real)}; multiply by a ratio, a count or a plain number")
+        return real[0] if real else next((u for u in ("count", "ratio") if u in known), None)
     if op == "div":
         top, bottom = units
+        if top is not None and top == bottom:
+            return "ratio"
         if bottom in (None, "", "ratio", "count"):
             return top
-        if top == bottom:
-            return "ratio"
         raise OperandError(f"cannot divide {top or 'a plain number'} by {bottom}")
     if len(set(known)) > 1:
         raise OperandError(f"'{op}' mixes units: {', '.join(u or 'none' for u in known)}")

@@ -11,6 +11,7 @@ from hermes_advisor.engine.matching.select import MatcherReport
 SCHEMA_VERSION: Literal[1] = 1
 Scalar = int | float | str | bool
 Lang = Literal["en", "zh"]
+LANGS: tuple[Lang, ...] = ("en", "zh")
 Severity = Literal["info", "low", "medium", "high", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high", "critical")
 

@@ -165,6 +165,13 @@ class CaseText(_Strict):
     zh: CaseWords
 
 
+class ExplainSpec(_Strict):
+    """A conclusion that follows from the case, and on which ranks, seen from those that the finding names."""
+
+    name: str
+    ranks: Literal["any", "same", "others"] = "any"
+
+
 class CaseFile(_RuleFile):
     """A case: cause and context → a finding with remedies."""
 
@@ -176,7 +183,7 @@ class CaseFile(_RuleFile):
     confidence: Annotated[float, Field(gt=0, le=1)]
     gain: GainSpec
     scope: ScopeSpec
-    explains: list[str] = Field(default_factory=list)
+    explains: list[ExplainSpec] = Field(default_factory=list)
     contradicts: list[str] = Field(default_factory=list)
     remedies: Annotated[list[RemedySpec], Field(min_length=1)]
     contraindications: list[Bilingual] = Field(default_factory=list)

@@ -34,8 +34,8 @@ from hermes_advisor.facts.compute import (
     KernelType,
 )
 
-COSTLIEST = 20
-"""How many operator types per rank become facts."""
+MOST_TYPES = 100
+"""Operator types per rank that become facts: all of any real model, so that a type without a fact did not run."""
 
 SHORT_NS = 10_000
 """Below about the cost of a launch a kernel cannot hide the launch of the next."""
@@ -70,7 +70,7 @@ def kernel_summary(rank: int, tables: RankTables, capture: Capture) -> list[Kern
 
 
 def kernel_type(rank: int, tables: RankTables, capture: Capture) -> list[KernelType]:
-    """The costliest operator types, costliest first; absent where the types are not recorded."""
+    """Every operator type, costliest first; absent where the types are not recorded."""
     table = measured(tables.kernels)
     if table is None:
         return []
@@ -92,7 +92,7 @@ def kernel_type(rank: int, tables: RankTables, capture: Capture) -> list[KernelT
             compute_ratio=ratio(spent, whole),
             source=source(table, where(group)),
         )
-        for spent, op_type, core, group in costs[:COSTLIEST]
+        for spent, op_type, core, group in costs[:MOST_TYPES]
     ]
 
 

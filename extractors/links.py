@@ -38,16 +38,15 @@ def slowest_link(exchanges: Sequence[Exchange], groups: Sequence[Group]) -> list
     """Per step and transport the link that cost most beyond what the median link would have taken."""
     found = _links(exchanges, {group.name: group for group in groups})
     by_rank = {exchange.rank: exchange for exchange in exchanges}
-    out = []
-    for step, transport in sorted({(step, transport) for step, transport, _, _ in found}):
-        links = {
-            (src, dst): link
-            for (its_step, its_transport, src, dst), link in sorted(found.items())
-            if (its_step, its_transport) == (step, transport) and link.size_bytes >= MIN_BYTES and link.transit_ns > 0
-        }
-        if len(links) >= MIN_LINKS:
-            out.append(_slowest(step, transport, links, by_rank))
-    return out
+    alike: dict[tuple[int, str], dict[tuple[int, int], _Link]] = {}
+    for (step, transport, src, dst), link in found.items():
+        if link.size_bytes >= MIN_BYTES and link.transit_ns > 0:
+            alike.setdefault((step, transport), {})[src, dst] = link
+    return [
+        _slowest(step, transport, links, by_rank)
+        for (step, transport), links in sorted(alike.items())
+        if len(links) >= MIN_LINKS
+    ]
 
 
 def _links(exchanges: Sequence[Exchange], groups: dict[str, Group]) -> dict[tuple[int, str, int, int], _Link]:

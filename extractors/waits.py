@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from hermes_advisor.extractors.evidence import Ints, clean, floats, grouped, ints, largest, ratio, us
+from hermes_advisor.extractors.evidence import Ints, clean, floats, grouped, ints, largest, ratio, total, us
 from hermes_advisor.extractors.exchange import Exchange
 from hermes_advisor.extractors.groups import Group, crosses_stages, listed
 from hermes_advisor.extractors.stages import StageMap
@@ -76,10 +76,12 @@ def _wait(
 ) -> CommunicationWait:
     ranks = sorted(int(rank) for rank in rows["rank"].unique())
     latest = rows[rows["latest"]]
-    imposed = {rank: math.fsum(floats(latest[latest["rank"] == rank], "imposed_ns").tolist()) for rank in ranks}
+    imposed = dict.fromkeys(ranks, 0.0)
+    for (rank,), ops in grouped(latest, "rank"):
+        imposed[int(rank)] = math.fsum(floats(ops, "imposed_ns").tolist())
     late_rank = max(ranks, key=lambda rank: (imposed[rank], -rank))
     step_ns = max(by_rank[rank].step_ns(step) for rank in ranks)
-    transit = _transit(rows, ranks)
+    transit = _transit(rows, len(ranks))
     slowest = max(ranks, key=lambda rank: (transit[rank], -rank)) if transit else None
     mean = sum(transit.values()) / len(ranks) if transit else None
     exchange = by_rank[late_rank]
@@ -109,18 +111,17 @@ def _wait(
     )
 
 
-def _transit(rows: pd.DataFrame, ranks: Sequence[int]) -> dict[int, int]:
+def _transit(rows: pd.DataFrame, rank_count: int) -> dict[int, int]:
     """Transfer time per rank over the operators that every rank shows; empty: not recorded.
 
     Some exports leave the transit time of an operator at zero and have it only per link; what is taken is the same for
     all ranks of an operator, so that the ranks stay comparable.
     """
-    shared = rows[rows["ranks"] == len(ranks)]
+    shared = rows[rows["ranks"] == rank_count]
     known = shared["transit_ns_known"].to_numpy(dtype=bool)
     linked = shared["link_ns_known"].to_numpy(dtype=bool)
-    taken = np.where(known, ints(shared, "transit_ns"), ints(shared, "link_ns"))[known | linked]
-    owner = ints(shared, "rank")[known | linked]
-    return {rank: int(taken[owner == rank].sum()) for rank in ranks} if len(taken) else {}
+    taken = shared.assign(taken_ns=np.where(known, ints(shared, "transit_ns"), ints(shared, "link_ns")))[known | linked]
+    return {int(rank): total(ops["taken_ns"]) for (rank,), ops in grouped(taken, "rank")}
 
 
 def _worst(latest: pd.DataFrame) -> tuple[Instance, ...]:

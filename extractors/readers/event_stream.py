@@ -18,7 +18,7 @@ import numpy as np
 
 from hermes_advisor.extractors.readers.errors import UnreadableFileError
 from hermes_advisor.extractors.readers.json_scan import Scan, scan
-from hermes_advisor.extractors.readers.trace_events import Event, decode_array, decode_one
+from hermes_advisor.extractors.readers.trace_events import Event, decode_array, decode_first, decode_one
 
 CHUNK_BYTES = 4 << 20
 MAX_EVENT_BYTES = 16 << 20
@@ -186,9 +186,11 @@ class EventStream:
                 continue
             event, leniency = decode_one(piece)
             if event is None or (self._torn and not _is_complete(event)):
-                self.repairs["unreadable_events"] += 1
-                continue
-            events.append(event)
+                leniency = "unreadable_events"
+                # Damage can hide the seam before it, so that the piece begins with a whole event.
+                event = decode_first(piece) if self._torn else None
+            if event is not None and (not self._torn or _is_complete(event)):
+                events.append(event)
             if leniency:
                 self.repairs[leniency] += 1
         return events

@@ -71,9 +71,24 @@ def read_json(path: Path, *, limit: int = MAX_JSON_BYTES) -> Any:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     try:
-        return json.loads(data.decode("utf-8", "replace"), parse_float=str, strict=False)
+        return _encodable(json.loads(data.decode("utf-8", "replace"), parse_float=str, strict=False))
     except (ValueError, RecursionError) as error:
         raise UnreadableFileError("damaged_json", f"is no complete JSON document ({_short(error)})") from error
+
+
+def encodable(text: str) -> str:
+    """The text with half surrogates replaced: they pass JSON as escapes and could not be written out again."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(item) for key, item in value.items()}
+    return value
 
 
 def _short(error: Exception) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from hermes_advisor.extractors.readers.files import encodable
+
 Number = int | float | str | None
 
 
@@ -59,6 +61,7 @@ class _NumericTimeEvent(Event, gc=False):
 _ARRAY = msgspec.json.Decoder(list[Event])
 _NUMERIC_ARRAY = msgspec.json.Decoder(list[_NumericTimeEvent])
 _ONE = msgspec.json.Decoder(Event)
+_PATIENT = json.JSONDecoder(parse_float=str, strict=False)
 _FAULTS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
@@ -88,12 +91,21 @@ def decode_one(data: bytes) -> tuple[Event | None, str]:
         pass
     text = data.decode("utf-8", "replace")
     try:
-        value = json.loads(text, parse_float=str, strict=False)
+        value = _PATIENT.decode(text)
     except (ValueError, RecursionError):
         return None, ""
     if not isinstance(value, dict):
         return None, ""
     return _lenient(value), "bad_utf8" if "\ufffd" in text else "nonstandard_events"
+
+
+def decode_first(data: bytes) -> Event | None:
+    """The event that ``data`` begins with, whatever follows it."""
+    try:
+        value, _ = _PATIENT.raw_decode(data.decode("utf-8", "replace").lstrip())
+    except (ValueError, RecursionError):
+        return None
+    return _lenient(value) if isinstance(value, dict) else None
 
 
 def _lenient(value: dict[str, Any]) -> Event:
@@ -102,7 +114,9 @@ def _lenient(value: dict[str, Any]) -> Event:
     if isinstance(arguments, dict):
         for field in msgspec.structs.fields(Args):
             given = arguments.get(field.encode_name)
-            if isinstance(given, str) or (isinstance(given, int) and field.type is not str | None):
+            if isinstance(given, str):
+                setattr(args, field.name, encodable(given))
+            elif isinstance(given, int) and not isinstance(given, bool) and field.type != str | None:
                 setattr(args, field.name, given)
     return Event(
         ph=_text(value.get("ph")), name=_text(value.get("name")), cat=_text(value.get("cat")),
@@ -113,7 +127,7 @@ def _lenient(value: dict[str, Any]) -> Event:
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
-        return value
+        return encodable(value)
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 

@@ -21,7 +21,7 @@ from hermes_advisor.extractors.readers.csv_frames import frame
 from hermes_advisor.extractors.readers.errors import UnreadableFileError
 from hermes_advisor.extractors.readers.event_stream import EventStream
 from hermes_advisor.extractors.readers.files import Note, open_file, reason
-from hermes_advisor.extractors.readers.trace_columns import API, COMM, DEVICE, PLAIN, TraceColumns
+from hermes_advisor.extractors.readers.trace_columns import API, COMM, DEVICE, PLAIN, Columns, TraceColumns
 
 _Array = npt.NDArray[Any]
 
@@ -100,11 +100,17 @@ class _Tables:
 
     def build(self) -> Timeline:
         """All tables."""
+        launches = self._launches()
+        self._columns.flows = Columns()  # as large as the tables that follow
         timeline = Timeline(
-            host_ops=self._host_ops(), host_apis=self._host_apis(), device_tasks=self._device_tasks(),
-            comm_tasks=self._comm_tasks(), overlap_lanes=self._overlap_lanes(), counters=self._counters(),
-            launches=self._launches(),
-        )  # fmt: skip
+            host_ops=self._host_ops(),
+            host_apis=self._host_apis(),
+            launches=launches,
+            device_tasks=self._device_tasks(),
+            comm_tasks=self._comm_tasks(),
+            overlap_lanes=self._overlap_lanes(),
+            counters=self._counters(),
+        )
         unnamed = self._kinds.count(_UNNAMED)
         if unnamed:
             detail = "processes that the timeline does not name: their events are known by their form"
@@ -128,22 +134,20 @@ class _Tables:
 
     def _gather(self, kind: str, wanted: Mapping[str, Any]) -> dict[str, _Array] | None:
         """Columns of all events of a kind of process, whatever their form, by start; ``wanted``: name → default."""
-        always = ("name", "tid", "start_ns", "duration_ns")
-        parts: dict[str, list[_Array]] = {name: [] for name in (*always, *wanted)}
-        found = 0
-        for form, columns in self._columns.complete.items():
-            mine = self._roles[form] == _KINDS.index(kind)
-            count = int(mine.sum())
-            if not count:
-                continue
-            found += count
-            for name, pieces in parts.items():
-                pieces.append(columns[name][mine] if name in columns else np.full(count, wanted[name]))
-        if not found:
+        mine = {form: self._roles[form] == _KINDS.index(kind) for form in self._columns.complete}
+        counts = {form: int(rows.sum()) for form, rows in mine.items() if rows.any()}
+        if not counts:
             return None
-        table = {name: np.concatenate(pieces) for name, pieces in parts.items()}
-        order = np.argsort(table["start_ns"], kind="stable")
-        return {name: column[order] for name, column in table.items()}
+
+        def whole(name: str) -> _Array:
+            pieces = []
+            for form, count in counts.items():
+                columns = self._columns.complete[form]
+                pieces.append(columns[name][mine[form]] if name in columns else np.full(count, wanted[name]))
+            return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+
+        order = np.argsort(whole("start_ns"), kind="stable")
+        return {name: whole(name)[order] for name in ("name", "tid", "start_ns", "duration_ns", *wanted)}
 
     def _host_ops(self) -> pd.DataFrame | None:
         found = self._gather(_HOST, {"category": 0})
@@ -229,27 +233,28 @@ class _Tables:
         flows = self._columns.flows
         if not len(flows):
             return None
-        on_comm_lane = np.array([kind == COMM for kind in self._kinds])[flows["pid"]]
-        parts: list[dict[str, _Array]] = []
+        begins, ends = [], []
         unmatched = 0
         for link in LINKS:
             mine = flows["category"] == self._columns.labels.get(link, -1)
             begin, end = np.flatnonzero(mine & flows["begins"]), np.flatnonzero(mine & ~flows["begins"])
             begin, end, lost = _join(begin, end, flows["id"], flows["time_ns"])
             unmatched += lost
-            parts.append({
-                "link": np.full(len(end), link, dtype=object),
-                "launch_ns": flows["time_ns"][begin], "device_ns": flows["time_ns"][end],
-                "thread": flows["tid"][begin],
-                "stream": np.where(on_comm_lane[end], -1, flows["tid"][end]),
-            })  # fmt: skip
+            begins.append(begin)
+            ends.append(end)
         if unmatched:
             self._note("unmatched_flows", "info", "flows with one end missing were left out", count=unmatched)
-        table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if not len(table["link"]):
+        begin, end = np.concatenate(begins), np.concatenate(ends)
+        if not len(end):
             return None
-        order = np.lexsort((table["device_ns"], table["launch_ns"]))
-        return frame({name: column[order] for name, column in table.items()})
+        order = np.lexsort((flows["time_ns"][end], flows["time_ns"][begin]))
+        begin, end = begin[order], end[order]
+        on_comm_lane = np.array([kind == COMM for kind in self._kinds])[flows["pid"][end]]
+        return frame({
+            "link": self._labels[flows["category"][end]], "launch_ns": flows["time_ns"][begin],
+            "device_ns": flows["time_ns"][end], "thread": flows["tid"][begin],
+            "stream": np.where(on_comm_lane, -1, flows["tid"][end]),
+        })  # fmt: skip
 
 
 def _join(begin: _Array, end: _Array, identity: _Array, time: _Array) -> tuple[_Array, _Array, int]:

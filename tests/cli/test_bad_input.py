@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from hermes_advisor.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples" / "demo" / "slow"
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 
 
-def hermes(*args: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hermes_advisor", *map(str, args)],
-        capture_output=True, text=True, cwd=ROOT, timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT / ".pkg"), **(env or {})},
-    )  # fmt: skip
+def hermes(*args: str | Path) -> Result:
+    """Run the command in this process; anything but a clean exit is a failure here and now."""
+    result = CliRunner().invoke(app, [str(a) for a in args])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.stderr
+    return result
 
 
 def diagnosis(folder: Path) -> dict[str, Any]:
     done = hermes("diagnose", folder, "--format", "json", "--matcher", "reference")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "Traceback" not in done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
@@ -80,7 +81,7 @@ def raw_profile(path: Path) -> Path:
 @pytest.mark.parametrize("command", ["diagnose", "facts"])
 def test_unusable_input_is_one_line_and_exit_4(tmp_path: Path, make: Callable[[Path], Path], command: str) -> None:
     done = hermes(command, make(tmp_path))
-    assert done.returncode == 4
+    assert done.exit_code == 4
     assert done.stdout == ""
     assert done.stderr.startswith("hermes: ")
     assert len(done.stderr.strip().splitlines()) == 1
@@ -121,8 +122,8 @@ def test_a_broken_file_is_a_health_fact_and_the_rest_still_runs(profile: Path, n
     assert d["run"]["ranks"] == [0, 1]
     if damage != "missing":
         assert any(h["file"].endswith(name) for h in d["run"]["health"]), d["run"]["health"]
-    causes = {f["cause"] for f in d["findings"]}
-    assert ("compute.aicpu" in causes) == (name not in ("kernel_details.csv",)) or damage == "header"
+    # The AICPU kernels stand in kernel_details.csv and in the timeline: each alone is enough.
+    assert "compute.aicpu" in {f["cause"] for f in d["findings"]}
     assert snapshot(profile) == before
 
 
@@ -155,7 +156,7 @@ def test_a_file_that_is_no_result_cannot_be_explained(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     for target in (tmp_path / "x.json", tmp_path / "absent.json", tmp_path):
         done = hermes("explain", target)
-        assert done.returncode == 4
+        assert done.exit_code == 4
         assert done.stderr.startswith("hermes: ")
         assert len(done.stderr.strip().splitlines()) == 1
 
@@ -164,11 +165,11 @@ def test_a_faulty_overlay_is_refused_with_positions(tmp_path: Path) -> None:
     (tmp_path / "kb").mkdir()
     (tmp_path / "kb" / "overlay.yaml").write_text("params:\n  HMS-XXX-999: {a: 1}\n")
     done = hermes("diagnose", DEMO, "--kb", tmp_path / "kb")
-    assert done.returncode == 3
+    assert done.exit_code == 3
     assert "kb/overlay.yaml:2:3: error [unknown-id]" in done.stderr
 
 
 def test_usage_errors_exit_2() -> None:
-    assert hermes("diagnose").returncode == 2
-    assert hermes("diagnose", DEMO, "--format", "poem").returncode == 2
-    assert hermes("facts", DEMO, "--kind", "poem").returncode == 2
+    assert hermes("diagnose").exit_code == 2
+    assert hermes("diagnose", DEMO, "--format", "poem").exit_code == 2
+    assert hermes("facts", DEMO, "--kind", "poem").exit_code == 2

@@ -84,7 +84,7 @@ gain:
   recoverable_share: {mul: [0.5, $cause.step_ratio]}
   how: {en: half of the starved time, zh: 一半的等待时间}
 scope: {ranks: $cause.rank, steps: $cause.step}
-explains: [starved]
+explains: [{name: starved}]
 remedies:
   - id: fuse
     text: {en: Fuse them., zh: 融合算子。}

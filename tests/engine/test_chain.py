@@ -178,3 +178,50 @@ def test_a_literal_threshold_is_reported(write_base: Writer) -> None:
 def test_equal_facts_are_one(base: KnowledgeBase) -> None:
     facts = [build_fact(STARVED), build_fact(STARVED)]
     assert len(chain.run(base, facts, create_matcher("reference")).facts.entries) == 2  # the fact and the symptom
+
+
+def test_what_is_known_not_to_hold_is_not_listed_as_unknown(base: KnowledgeBase) -> None:
+    # Without compile times the cause could not be concluded, but the device is not starved in the first place.
+    d = diagnosis(base, {**STARVED, "starved_step_ratio": 0.1}, SHORT)
+    assert (d.not_evaluated, d.checked) == ([], ["HMS-CPU-001"])
+
+
+def test_a_case_whose_other_half_fails_is_known_not_to_hold(base: KnowledgeBase) -> None:
+    # No launches were measured, but the kernels are long: the case cannot hold whatever the launches would show.
+    d = diagnosis(base, {**SHORT, "short_kernel_ratio": 0.1})
+    assert (d.not_evaluated, d.checked) == ([], ["HMS-CPU-001"])
+    d = diagnosis(base, SHORT)
+    assert [n.missing for n in d.not_evaluated] == [["launch_profile", "operator_compile"]]
+
+
+def test_part_of_a_kind_does_not_refute_what_needs_the_whole(write_base: Writer) -> None:
+    symptom = texts.SYMPTOM.replace(
+        "when:\n", "needs:\n  - {fact: launch_profile, where: {kernel_count: {gt: 1000}}}\nwhen:\n", 1
+    )
+    base = load_folders([write_base({**texts.FILES, "symptoms/starved.yaml": symptom})])
+    d = diagnosis(base, {**STARVED, "starved_step_ratio": 0.1}, SHORT, NO_COMPILE)
+    assert [n.missing for n in d.not_evaluated] == [["launch_profile(kernel_count > 1000)"]]
+
+
+def test_a_symptom_that_no_case_uses_is_shown_as_unexplained(base: KnowledgeBase) -> None:
+    d = diagnosis(base, STARVED, {**SHORT, "short_kernel_ratio": 0.1}, NO_COMPILE)
+    assert d.findings == []
+    (seen,) = d.unexplained
+    assert (seen.symptom, seen.ranks, seen.cost_us, seen.step_ratio) == ("starved", [0], 50000.0, 0.5)
+    assert seen.i18n["en"] == "starved for 50.0 %"
+    assert diagnosis(base, STARVED, SHORT, NO_COMPILE).unexplained == []
+
+
+@pytest.mark.parametrize("where", ["same", "others", "any"])
+def test_a_case_explains_symptoms_on_the_ranks_it_says(write_base: Writer, where: str) -> None:
+    case = texts.CASE.replace("explains: [{name: starved}]", f"explains: [{{name: starved, ranks: {where}}}]")
+    base = load_folders([write_base({**texts.FILES, "cases/cpu/many-short-kernels.yaml": case})])
+    # Rank 1 is starved, too, but its kernels are long: no finding of its own.
+    d = diagnosis(base, STARVED, {**STARVED, "rank": 1}, SHORT, {**SHORT, "rank": 1, "short_kernel_ratio": 0.1},
+                  NO_COMPILE, {**NO_COMPILE, "rank": 1})  # fmt: skip
+    (finding,) = d.findings
+    assert finding.ranks == [0]
+    symptoms = {f.id: f.fields["rank"] for f in d.facts if f.type == "symptom"}
+    explained = {symptoms[i] for i in finding.consequences}
+    assert explained == {"same": {0}, "others": {1}, "any": {0, 1}}[where]
+    assert [r for u in d.unexplained for r in u.ranks] == ([1] if where == "same" else [])

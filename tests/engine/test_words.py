@@ -89,7 +89,8 @@ PARAMS = {"limit": Kind(float, "us"), "share": Kind(float, "ratio")}
     [
         ("$a.free_us", "us"), ({"mul": ["$share", "$a.free_us"]}, "us"), ({"add": ["$limit", "$a.free_us"]}, "us"),
         ({"div": ["$a.free_us", "$limit"]}, "ratio"), ({"div": ["$a.free_us", "$a.op_count"]}, "us"),
-        ({"mul": [2, "$share"]}, "ratio"), ({"max": ["$limit", 0]}, "us"), (5, None),
+        ({"mul": [2, "$share"]}, "ratio"), ({"div": ["$a.op_count", "$a.op_count"]}, "ratio"),
+        ({"div": ["$a.size_bytes", "$a.op_count"]}, "bytes"), ({"mul": ["$a.op_count", "$a.free_us"]}, "us"), ({"max": ["$limit", 0]}, "us"), (5, None),
     ],
 )  # fmt: skip
 def test_units_of_expressions(raw: object, unit: str | None) -> None:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import random
+import statistics
+import time
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from hermes_advisor.extractors.across_ranks import facts_over_ranks, trace_health
+from hermes_advisor.extractors.exchange import GroupView
 from hermes_advisor.extractors.rank import extract_tables
 from hermes_advisor.extractors.readers.tables import GroupInfo, Health, RankSettings
 
@@ -122,7 +127,9 @@ def test_a_declared_group_is_found_by_its_members(build, over):
               GroupInfo("group_name_8", "tp", (1,)))  # fmt: skip
     settings = RankSettings(groups=groups)
     ranks = [build.rank(r, settings, comm_ops=[op("a", 1, "77"), op("b", 1, f"8{r}")]) for r in (0, 1)]
-    facts = {fact.group: fact for fact in over(*ranks)["communication_group"]}
+    found = over(*ranks)
+    assert [(f.group, f.role, f.missing_count) for f in found["communication_wait"]] == [("77", "dp", 0)]
+    facts = {fact.group: fact for fact in found["communication_group"]}
     assert (facts["77"].role, facts["77"].seen_count, facts["77"].expected_count) == ("dp", 2, 2)
     assert (facts["80"].role, facts["80"].ranks, facts["80"].missing_count) == ("tp", (0,), 0)
 
@@ -167,10 +174,23 @@ def test_a_link_to_itself_does_not_tell_the_size_of_a_group(build, over):
     assert (fact.expected_count, fact.missing_count) == (None, None)
 
 
+def test_a_place_beyond_a_declared_group_is_not_of_it(build, over):
+    settings = RankSettings(groups=(GroupInfo("a", "tp", (0,)),))
+    ranks = build.rank(0, settings, comm_ops=[op("x", 1, "77")], comm_links=[link(1, 1, 9, 1, "77")])
+    (fact,) = over(ranks)["communication_group"]
+    assert (fact.role, fact.expected_count) == ("", None)
+
+
 def test_coverage_by_declared_world_and_by_what_was_given(build, over):
     (fact,) = over(build.rank(3, RankSettings(parallel={"world_size": 64})))["rank_coverage"]
     assert (fact.expected_count, fact.missing_count, fact.evidence) == (64, 63, "distributed_args.world_size")
     assert fact.missing_ranks == (0, 1, 2, *range(4, 17))
+    world = RankSettings(parallel={"world_size": 2})
+    (fact,) = over(build.rank(0, world), build.rank(1, world))["rank_coverage"]
+    assert (fact.missing_count, fact.evidence) == (0, "distributed_args.world_size")
+    declared = RankSettings(groups=(GroupInfo("a", "dp", (0, 9)),))
+    (fact,) = over(build.rank(0, declared))["rank_coverage"]
+    assert (fact.expected_count, fact.evidence) == (10, "parallel_group_info")
     (fact,) = over(build.rank(0), build.rank(1))["rank_coverage"]
     assert (fact.expected_count, fact.missing_count, fact.evidence) == (2, 0, "the profiles given")
     (fact,) = over(build.rank(0), build.rank(3))["rank_coverage"]
@@ -277,6 +297,23 @@ def test_balance_needs_a_rank_of_every_stage(build, over):
     assert not {"pipeline_balance", "pipeline_bubble"} & found.keys()
 
 
+def test_a_bubble_needs_send_and_receive_times_of_every_stage(build, over):
+    ranks = four(build, RankSettings(parallel=MEGATRON))
+    for tables in ranks[2:]:
+        tables.comm_ops = None
+    found = over(*ranks)
+    assert "pipeline_bubble" not in found and "pipeline_balance" in found
+    assert [load.p2p_us for load in found["stage_load"]] == [310_000, None]
+    silent = four(build, RankSettings(parallel=MEGATRON), p2p=(0, 0, 0, 0))
+    assert "pipeline_bubble" not in over(*silent)
+
+
+def test_ranks_that_disagree_on_the_pipeline_tell_no_stages(build, over):
+    ranks = four(build, RankSettings(parallel=MEGATRON))
+    ranks[3].settings = RankSettings(parallel=MEGATRON | {"pipeline_model_parallel_size": 4})
+    assert not {"stage_load", "pipeline_balance", "rank_compute"} & over(*ranks).keys()
+
+
 def test_groups_that_cross_stages(build, over):
     found = over(*four(build, RankSettings(parallel=MEGATRON)))
     assert {f.group: f.crosses_stages for f in found["communication_group"]} == {
@@ -314,6 +351,16 @@ def test_small_transfers_and_few_links_are_not_compared(build, over):
     assert (fact.link_count, fact.src_rank) == (3, 3)
 
 
+def test_of_two_reports_of_a_link_the_senders_counts(build, over):
+    ranks = ring(build, 1)
+    received = [link(3, 0, 20_000_000, 9), link(0, 1, 20_000_000, 1)]
+    ranks[0] = build.rank(0, steps=[step(100)], comm_links=received)
+    (fact,) = over(*ranks)["slowest_link"]
+    assert (fact.link_count, fact.excess_us) == (4, 0)
+    (fact,) = over(*ranks[:3])["slowest_link"]
+    assert (fact.link_count, fact.src_rank, fact.transit_us) == (4, 3, 9_000)
+
+
 def test_places_of_a_group_become_ranks(build, over):
     settings = RankSettings(groups=(GroupInfo("g", "dp", (4, 5, 6, 7)),), parallel={"world_size": 8})
     ranks = [build.rank(r + 4, settings, steps=[step(100)], comm_links=[link(r, (r + 1) % 4, 2_000_000, 1 + r)])
@@ -342,3 +389,31 @@ def test_health_is_merged_by_rank_and_issue():
         (1, "bad_cell", "info", 1, "c"),
     ]
     assert facts[1].source.file == "x.csv"
+
+
+# --- many ranks
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 7])
+def test_the_median_of_the_others(build, over, count):
+    computes = [random.Random(count).randint(1, 5) for _ in range(count)]
+    ranks = [build.rank(r, steps=[step(compute)]) for r, compute in enumerate(computes)]
+    for fact in over(*ranks)["rank_compute"]:
+        others = [compute for rank, compute in enumerate(computes) if rank != fact.rank]
+        assert fact.peer_median_us == statistics.median(others) * 1_000
+
+
+def test_a_thousand_ranks_are_compared_in_seconds(build):
+    exchanges = []
+    for rank in range(1000):
+        ops = pd.DataFrame({"step": 1, "group": "g", "name": [f"op{i}" for i in range(50)], "start_ns": 0,
+                            "elapse_ns": 5 * MS + rank, "transit_ns": 0, "occurrence": 0, "link_ns": 0})  # fmt: skip
+        tables = build.rank(rank, steps=[step(80 + rank % 7)])
+        view = GroupView("g", frozenset({"collective"}), rank, None)
+        exchanges.append(replace(extract_tables(tables).exchange, collectives=ops, groups=(view,)))
+    begin = time.process_time()
+    facts = facts_over_ranks(exchanges)
+    assert time.process_time() - begin < 20
+    assert sum(fact.kind == "rank_compute" for fact in facts) == 1000
+    (wait,) = [fact for fact in facts if fact.kind == "communication_wait"]
+    assert (wait.op_count, wait.seen_count, wait.late_rank) == (50, 1000, 0)

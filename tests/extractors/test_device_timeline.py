@@ -96,10 +96,12 @@ def test_a_launch_at_the_very_end_of_earlier_work_starves(build):
     assert (fact.starved_count, fact.starved_us) == (1, 50)
 
 
-def test_half_of_the_kernels_linked_is_enough(build):
-    kernels = [kernel("k1", 100, 200), kernel("k2", 300, 350)]
-    (fact,) = launch_profile(0, build.rank(kernels=kernels, launches=[link(250, 300)]), ONE_STEP)
-    assert (fact.kernel_count, fact.linked_count, fact.starved_us) == (2, 1, 100)
+@pytest.mark.parametrize("count", [2, 8])
+def test_half_of_the_kernels_linked_is_enough(build, count):
+    kernels = [kernel(f"k{i}", 200 * i + 100, 200 * i + 200) for i in range(count)]
+    launches = [link(200 * i + 50, 200 * i + 100) for i in range(count // 2, count)]
+    (fact,) = launch_profile(0, build.rank(kernels=kernels, launches=launches), ONE_STEP)
+    assert (fact.kernel_count, fact.linked_count, fact.starved_us) == (count, count // 2, 100 * (count // 2))
 
 
 def test_launches_after_their_kernels_are_the_offset_of_the_clocks(build):
@@ -141,7 +143,7 @@ def test_copies_by_type_or_where_types_say_nothing_by_name(build):
 def test_free_lane_gives_the_gaps_with_their_neighbours(build):
     lanes = [lane("Computing", 0, 100), lane("Computing", 160, 200), lane("Communication", 200, 300),
              lane("Computing", 700, 800), lane("Free", 100, 160), lane("Free", 300, 700)]  # fmt: skip
-    kernels = [kernel("first", 0, 100), kernel("second", 160, 200), kernel("last", 700, 800)]
+    kernels = [kernel("first", 0, 100), kernel("within", 50, 60), kernel("second", 160, 200), kernel("last", 700, 800)]
     (fact,) = free_time(1, build.rank(overlap_lanes=lanes, kernels=kernels), ONE_STEP)
     assert (fact.gap_count, fact.free_us, fact.free_per_step_us) == (2, 460, 460)
     assert (fact.largest_gap_us, fact.median_gap_us) == (400, 230)

@@ -144,6 +144,16 @@ def test_dataloader_wait(build, name, multi):
     assert (fact.longest_us, fact.multi_process) == (700, multi)
 
 
+def test_of_several_loaders_the_costlier_kind_counts(build):
+    def loader(kind, length_us):
+        return {"name": f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__", "duration_ns": length_us * US}
+
+    ops = [loader("SingleProcess", 30), loader("MultiProcessing", 20)]
+    assert dataloader_wait(0, build.rank(host_ops=ops), TWO_STEPS)[0].multi_process is False
+    ops = [loader("SingleProcess", 10), loader("MultiProcessing", 20)]
+    assert dataloader_wait(0, build.rank(host_ops=ops), TWO_STEPS)[0].multi_process is True
+
+
 def test_no_dataloader_operator_is_not_a_fast_dataloader(build):
     assert dataloader_wait(0, build.rank(host_ops=[{"name": "aten::to"}]), TWO_STEPS) == []
 

@@ -43,9 +43,9 @@ def test_types_by_cost(build):
     assert first.source.locator == "rows 2, 3"
 
 
-def test_at_most_twenty_types(build):
-    rows = [kernel(f"Type{i:02}", i + 1, row=i) for i in range(30)]
-    assert [f.total_us for f in kernel_type(0, build.rank(kernels=rows), TWO_STEPS)] == list(range(30, 10, -1))
+def test_a_hostile_number_of_types_is_cut_by_cost(build):
+    rows = [kernel(f"Type{i:03}", i + 1, row=i) for i in range(130)]
+    assert [f.total_us for f in kernel_type(0, build.rank(kernels=rows), TWO_STEPS)] == list(range(130, 30, -1))
 
 
 def test_aicpu_by_core_type_however_spelt(build):
@@ -131,6 +131,8 @@ def test_a_block_dim_beyond_any_chip_is_no_core_count(build):
     rows = [kernel("A", 50, block_dim=48), kernel("B", 30, block_dim=256), kernel("C", 20, block_dim=40)]
     (fact,) = block_dim_usage(0, build.rank(kernels=rows), TWO_STEPS)
     assert (fact.widest_count, fact.narrow_kernel_count) == (48, 0)
+    (fact,) = block_dim_usage(0, build.rank(kernels=[*rows, kernel("D", 7, block_dim=1)]), TWO_STEPS)
+    assert (fact.narrow_kernel_count, fact.narrow_us) == (1, 7)
 
 
 def test_frequency_is_weighted_by_how_long_each_value_held(build):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from typing import Any
 
 import pytest
 
 from hermes_advisor.extractors.readers.errors import UnreadableFileError
 from hermes_advisor.extractors.readers.event_stream import EventStream
+from hermes_advisor.extractors.readers.trace_columns import TraceColumns
 from hermes_advisor.extractors.readers.trace_events import Event
 
 # Names and arguments hold all that looks like a seam between events and is none.
@@ -107,7 +109,7 @@ def test_the_order_of_keys_does_not_matter(rotation: int) -> None:
         (b'{"schema":1,"traceEvents" : [{"ph":"X","name":"a","ts":"1"}], "displayTimeUnit":"ms"}', ["a"], {}),
         (b'[{"ph":"X","name":"a","ts":"1","dur":NaN}]', ["a"], {"nonstandard_events": 1}),
         (b'[{"ph":"X","name":"a","ts":"1","dur":Infinity}]', ["a"], {"nonstandard_events": 1}),
-        (b'[{"ph":"X","name":"a\\ud800","ts":"1"}]', ["a\ud800"], {"nonstandard_events": 1}),
+        (b'[{"ph":"X","name":"a\\ud800","ts":"1"}]', ["a?"], {"nonstandard_events": 1}),
         (b'[{"ph":"X","name":"a\nb","ts":"1"}]', ["a\nb"], {"nonstandard_events": 1}),
         (b'[{"ph":"X","name":"a\xff","ts":"1"}]', ["a\ufffd"], {"bad_utf8": 1}),
         (b'[{"ph":"X","name":"a","ts":"1","args":[1]}]', ["a"], {"nonstandard_events": 1}),
@@ -116,7 +118,7 @@ def test_the_order_of_keys_does_not_matter(rotation: int) -> None:
         (b'[{"ph":"X","name":"a","ts":"1"}, {"ph":}, {"ph":"X","name":"b","ts":"1"}]', ["a", "b"], {"unreadable_events": 1}),
         (b'[{"ph":"X","name":"a "quoted" b","ts":"1"}, {"ph":"X","name":"b","ts":"1"}, {"ph":"X","name":"c","ts":"1"}]', ["b", "c"], {"unreadable_events": 1}),
         (b'[{"ph":"X","name":"a","args":{"x":1}, {"ph":"X","name":"b","ts":"1"}, {"ph":"M","name":"c"}]', ["b", "c"], {"unreadable_events": 1}),
-        (b'[{"ph":"X","name":"a","ts":"1"}}, {"ph":"X","name":"b","ts":"1"}, {"ph":"M","name":"c"}]', ["b", "c"], {"unreadable_events": 1}),
+        (b'[{"ph":"X","name":"a","ts":"1"}}, {"ph":"X","name":"b","ts":"1"}, {"ph":"M","name":"c"}]', ["a", "b", "c"], {"unreadable_events": 1}),
     ],
 )  # fmt: skip
 def test_damage(data: bytes, expected: list[str], repairs: dict[str, int]) -> None:
@@ -223,3 +225,35 @@ def test_binary_junk_behind_the_bracket_gives_no_events() -> None:
     events, repairs = read(b"[" + bytes(range(256)) * 100, chunk=1000, max_event=2000)
     assert events == []
     assert repairs
+
+
+def test_random_damage_ends_in_events_and_counts() -> None:
+    rng = random.Random(7)
+    tokens = [b"{", b"}", b"[", b"]", b'"', b",", b"\\", b'}, {"ph"', b'},{"name"', b"\xff", b"NaN", b"1e999", b"\0"]
+    for _ in range(600):
+        data = bytearray(json.dumps(EVENTS * rng.randrange(1, 6), **rng.choice(list(STYLES.values()))).encode())
+        for _ in range(rng.randrange(1, 5)):
+            place = rng.randrange(1, len(data))
+            if rng.random() < 0.5:
+                del data[place : place + rng.randrange(30)]
+            else:
+                data[place:place] = rng.choice(tokens)
+        chunk = rng.choice([64, 333, 5000])
+        events, _ = read(bytes(data), chunk=chunk, max_event=4096)
+        TraceColumns().add(events)
+
+
+@pytest.mark.parametrize("chunk", [300, 1 << 16])
+def test_damage_within_one_event_costs_its_neighbours_nothing(chunk: int) -> None:
+    rng = random.Random(3)
+    texts = [
+        json.dumps({"ph": "X", "name": f"n{i}", "ts": f"{i}.000", "args": {"a": [i], "s": "}, {"}}) for i in range(60)
+    ]
+    for _ in range(200):
+        victim, damaged = rng.randrange(60), texts.copy()
+        text = texts[victim]
+        place = rng.randrange(3, len(text) - 3)
+        damage = rng.choice(['"', "{", "}", "[", "\\", ""])
+        damaged[victim] = text[:place] + damage + text[place + (damage == "") * rng.randrange(1, 3) :]
+        found = {event.name for event in read(f"[{', '.join(damaged)}]".encode(), chunk=chunk, max_event=1 << 14)[0]}
+        assert found >= {f"n{i}" for i in range(60) if i != victim}, damaged[victim]
