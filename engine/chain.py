@@ -21,6 +21,7 @@ from hermes_advisor.engine.programs import build
 from hermes_advisor.engine.result import AbsenceResult, AggregateResult, Computed, Firing, TestResult
 from hermes_advisor.engine.rules import Absence, Aggregate, Rule, Test
 from hermes_advisor.engine.tests_on_facts import limit_of, passes, words_of
+from hermes_advisor.engine.wording import with_unit
 from hermes_advisor.facts.base import Fact, scalar_types
 from hermes_advisor.facts.conclusions import Cause, Symptom
 from hermes_advisor.facts.vocabulary import DERIVED_KINDS, FACT_TYPES
@@ -120,7 +121,7 @@ class _Step:
 
     def lookup(self, alias: str, name: str) -> object:
         if alias == "param":
-            return self.rule.params.get(name)
+            return with_unit(self.rule.param_specs[name].unit, self.rule.params[name])
         entry = self.entries.get(alias)
         return getattr(entry.fact, name, None) if entry else self.bound(alias, name)
 

@@ -7,7 +7,7 @@ the measured value and its margin, what aggregates ran over, what was looked for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from hermes_advisor.engine.result import (
     TestResult,
 )
 from hermes_advisor.engine.rules import OP_SIGNS
-from hermes_advisor.engine.wording import clean, fill, quantity, ranges
+from hermes_advisor.engine.wording import clean, fill, quantity, ranges, with_unit
 
 NodeKind = Literal[
     "finding", "rule", "fact", "test", "absent", "aggregate", "value", "source", "evidence", "note", "remedy"
@@ -39,7 +39,7 @@ _LABELS: Mapping[Lang, Mapping[str, str]] = {
         "overlaid": " (changed by an overlay)",
         "absent": "looked for and not found: {fact}{where} ({count} such facts examined)",
         "unmeasured": "not measured, the rule goes on without it: {fact}{where}",
-        "aggregate": "{function} of {what}{where} = {value} over {count} facts",
+        "aggregate": "{function} of {what}{where} = {value} over {count} fact(s)",
         "more": "and {count} more",
         "source": "read from {file}{locator} ({reader})",
         "value": "{field} = {expression} = {value}",
@@ -50,7 +50,7 @@ _LABELS: Mapping[Lang, Mapping[str, str]] = {
         "careful": "do not do this when: {text}", "false": "may be wrong when: {text}",
         "effects": "explains also: {ids}", "roots": "is a consequence of: {ids}",
         "where": " where {where}", "whole": "whole job", "rank": "rank {rank}", "step": "step {step}",
-        "given": "given with the input",
+        "given": "given with the input", "above": "shown above", "joined": "the same {on}",
     },
     "zh": {
         "wins": "每步可节省 {time}（占单步 {share}），{kind}：{how}",
@@ -71,7 +71,7 @@ _LABELS: Mapping[Lang, Mapping[str, str]] = {
         "careful": "以下情况不要采用：{text}", "false": "以下情况可能误判：{text}",
         "effects": "同时解释：{ids}", "roots": "是以下问题的结果：{ids}",
         "where": "（{where}）", "whole": "整个作业", "rank": "rank {rank}", "step": "第 {step} 步",
-        "given": "随输入给出",
+        "given": "随输入给出", "above": "见上文", "joined": "相同的 {on}",
     },
 }  # fmt: skip
 
@@ -111,6 +111,7 @@ class _Explainer:
         self.diagnosis, self.lang = diagnosis, lang
         self.facts = {f.id: f for f in diagnosis.facts}
         self.firings = {f.id: f for f in diagnosis.firings}
+        self.shown: set[str] = set()
 
     def say(self, label: str, **values: object) -> str:
         return _LABELS[self.lang][label].format(**values)
@@ -132,7 +133,7 @@ class _Explainer:
             root.children.append(Node("note", self.say("instances", count=len(others), ids=shown)))
         for label, ids in (("effects", finding.consequences), ("roots", finding.consequence_of)):
             if ids:
-                root.children.append(Node("note", self.say(label, ids=", ".join(self.named(i) for i in ids))))
+                root.children.append(Node("note", self.say(label, ids=", ".join(self.named(ids)))))
         for remedy in finding.remedies:
             text = remedy.i18n[self.lang]
             node = Node("remedy", self.say("remedy", text=text.text))
@@ -144,10 +145,16 @@ class _Explainer:
             root.children += [Node("note", self.say(label, text=line)) for line in lines]
         return root
 
-    def named(self, ref: str) -> str:
-        """A finding by its case id, a conclusion by its name and scope."""
-        fact = self.facts.get(ref)
-        return self.headline(fact) if fact else ref.removeprefix("finding:")
+    def named(self, refs: Sequence[str]) -> list[str]:
+        """Findings by their case id; symptoms by their name and the ranks on which they are seen."""
+        out = [r.removeprefix("finding:") for r in refs if r not in self.facts]
+        symptoms: dict[str, list[int]] = {}
+        for fact in (self.facts[r] for r in refs if r in self.facts):
+            symptoms.setdefault(str(fact.fields["name"]), []).append(fact.fields["rank"])
+        for name, ranks in sorted(symptoms.items()):
+            known = [r for r in ranks if r != -1]
+            out.append(f"{name} ({self.say('rank', rank=ranges(known)) if known else self.say('whole')})")
+        return out
 
     def firing(self, firing_id: str) -> Node:
         firing = self.firings[firing_id]
@@ -159,18 +166,28 @@ class _Explainer:
         for alias, fact_id in firing.bound.items():
             child = self.fact(fact_id, alias)
             tests = [t for t in firing.tests if t.alias == alias]
-            child.children[:0] = [self.test(t, firing) for t in tests if not self.is_name(t, fact_id)]
+            joins = [t for t in tests if self.is_join(t)]
+            own = [self.test(t, firing) for t in tests if t not in joins and not self.is_name(t, fact_id)]
+            if joins:
+                on = ", ".join(f"{t.field} = {t.expression}" for t in joins)
+                own.append(Node("test", self.say("joined", on=on)))
+            child.children[:0] = own
             node.children.append(child)
         node.children += [self.aggregate(a, firing) for a in firing.aggregates]
         node.children += [self.absent(a) for a in firing.absent]
         for computed in firing.values:
-            if computed.expression != str(computed.value):
+            if computed.expression != str(computed.value) and computed.field not in ("rank", "step", "subject"):
                 shown = quantity(computed.field, computed.value)
                 if computed.field == "recoverable_share":
                     shown = quantity("x_ratio", computed.value)
                 text = self.say("value", field=computed.field, expression=computed.expression, value=shown)
                 node.children.append(Node("value", text))
         return node
+
+    @staticmethod
+    def is_join(test: TestResult) -> bool:
+        """Equality with a field of another fact: it ties facts together and tests nothing by itself."""
+        return test.op == "eq" and "." in test.expression and test.expression != str(test.limit)
 
     def is_name(self, test: TestResult, fact_id: str) -> bool:
         """A test on the conclusion's own name only repeats the headline."""
@@ -179,7 +196,7 @@ class _Explainer:
     def value(self, firing: Firing, alias: str, name: str) -> Any:
         if alias == "param":
             spec = self.diagnosis.rules[firing.rule].params.get(name)
-            return spec.value if spec else None
+            return with_unit(spec.unit, spec.value) if spec else None
         for aggregate in firing.aggregates:
             if aggregate.alias == alias:
                 return aggregate.value
@@ -189,6 +206,10 @@ class _Explainer:
     def fact(self, fact_id: str, alias: str) -> Node:
         fact = self.facts[fact_id]
         node = Node("fact", f"{alias}: {self.headline(fact)}", ref=fact_id)
+        if fact_id in self.shown:
+            node.text += f" – {self.say('above')}"
+            return node
+        self.shown.add(fact_id)
         if fact.derived_by:
             node.children.append(self.firing(fact.derived_by))
         elif fact.source:
@@ -253,9 +274,8 @@ class _Explainer:
         node = Node("test", text)
         spec = self.diagnosis.rules[firing.rule].params.get(test.parameter or "")
         if spec is not None:
-            name = f"x_{spec.unit}" if spec.unit != "none" else ""
             node.children.append(Node("note", self.say(
-                "threshold", parameter=test.parameter, limit=quantity(name, spec.value), reason=spec.reason,
+                "threshold", parameter=test.parameter, limit=with_unit(spec.unit, spec.value), reason=spec.reason,
                 source=spec.source) + (self.say("overlaid") if spec.overlaid else "")))  # fmt: skip
         return node
 

@@ -29,8 +29,10 @@ def quantity(name: str, value: Any) -> str:
     return with_unit(unit_of(name), value)
 
 
-def with_unit(unit: str, value: float) -> str:
-    """A number in a unit of the vocabulary."""
+def with_unit(unit: str, value: float | str) -> str:
+    """A number in a unit of the vocabulary; text stays text."""
+    if isinstance(value, str):
+        return clean(value)
     if unit == "us":
         return _time(value)
     if unit == "ratio":

@@ -42,7 +42,7 @@ class SerialExecutor:
             try:
                 outcome: Result | Failure = work(item)
             except Exception as error:
-                outcome = Failure(_reason(error))
+                outcome = Failure(reason_of(error))
             yield position, outcome
 
 
@@ -106,9 +106,10 @@ def _outcome(done: Future[Result]) -> Result | Failure:
     except BrokenProcessPool:
         raise
     except Exception as error:
-        return Failure(_reason(error))
+        return Failure(reason_of(error))
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """An error in one line."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

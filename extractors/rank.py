@@ -17,6 +17,7 @@ from hermes_advisor.extractors.communication import (
     transfer_alignment,
 )
 from hermes_advisor.extractors.exchange import Exchange, exchange_of
+from hermes_advisor.extractors.executors import reason_of
 from hermes_advisor.extractors.free_time import free_time
 from hermes_advisor.extractors.frequency import core_frequency
 from hermes_advisor.extractors.host_calls import api_calls, host_api, host_synchronization, operator_compile
@@ -71,8 +72,7 @@ def extract_tables(tables: RankTables) -> RankExtract:
         try:
             return list(question())
         except Exception as error:  # untrusted input: one question must not cost the others
-            detail = f"{name} gave up: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            health.append(Health("question_failed", "error", 1, detail[:300], tables.label))
+            health.append(_gave_up(name, error, tables))
             return []
 
     parts: list[StepParts] = []
@@ -83,7 +83,7 @@ def extract_tables(tables: RankTables) -> RankExtract:
         capture = capture_of(tables, parts)
         health += incomplete_kernels(tables, capture)
     except Exception as error:
-        health.append(Health("question_failed", "error", 1, f"steps gave up: {type(error).__name__}", tables.label))
+        health.append(_gave_up("steps", error, tables))
     rank = tables.rank
     facts = ask(lambda: profile_settings(rank, tables), "profile_settings")
     facts += ask(lambda: step_breakdown(rank, parts), "step_breakdown")
@@ -95,9 +95,13 @@ def extract_tables(tables: RankTables) -> RankExtract:
     try:
         exchange = exchange_of(tables, parts, capture)
     except Exception as error:
-        health.append(Health("question_failed", "error", 1, f"exchange gave up: {type(error).__name__}", tables.label))
+        health.append(_gave_up("comparison with other ranks", error, tables))
         exchange = Exchange(rank, tables.label, tables.settings, tuple(parts), capture)
     return RankExtract(rank, tables.label, tables.format, tuple(facts), exchange, tuple(health))
+
+
+def _gave_up(question: str, error: Exception, tables: RankTables) -> Health:
+    return Health("question_failed", "error", 1, f"{question} gave up: {reason_of(error)}", tables.label)
 
 
 _Ask = Callable[[Callable[[], Sequence[Fact]], str], list[Fact]]

@@ -138,8 +138,8 @@ def _marks(tables: RankTables) -> list[tuple[int, int, int]]:
             step = int(found.group(1))
             begins[step] = min(start, begins.get(step, start))
     ordered = sorted((start, step) for step, start in begins.items())
-    ends = [start for start, _ in ordered[1:]] + [_OPEN_END]
-    return [(step, start, end) for (start, step), end in zip(ordered, ends, strict=True)]
+    following = [*ordered[1:], (_OPEN_END, WHOLE_CAPTURE)]
+    return [(step, start, end) for (start, step), (end, _) in zip(ordered, following, strict=False)]
 
 
 def capture_of(tables: RankTables, parts: Sequence[StepParts]) -> Capture | None:

@@ -69,3 +69,8 @@ class Build:
 @pytest.fixture
 def build() -> Build:
     return Build()
+
+
+@pytest.fixture
+def defaults() -> dict[str, dict[str, Any]]:
+    return DEFAULTS

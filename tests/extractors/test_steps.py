@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from hermes_advisor.extractors.rank import extract_tables
 from hermes_advisor.extractors.steps import capture_of, step_breakdown, step_parts
 
@@ -41,8 +43,9 @@ def test_unrecorded_parts_are_none_and_a_step_without_communication_has_no_overl
     assert (fact.bubble_us, fact.preparing_us, fact.communication_overlap_ratio) == (None, None, None)
 
 
-def test_lanes_without_marks_are_one_step_and_say_so(build):
-    tables = build.rank(overlap_lanes=LANES)
+@pytest.mark.parametrize("host", [{}, {"host_ops": [{"name": "aten::add"}]}])
+def test_lanes_without_marks_are_one_step_and_say_so(build, host):
+    tables = build.rank(overlap_lanes=LANES, **host)
     parts, health = step_parts(tables)
     (fact,) = step_breakdown(0, parts)
     assert fact.step == -1
