@@ -55,7 +55,7 @@ class Run(_Model):
     ranks: list[int]
     ranks_expected: int
     steps: list[int]
-    duration_us: float = Field(description="longest captured step over the ranks")
+    duration_us: float = Field(description="the longest step of a rank")
     health: list[HealthEntry] = Field(default_factory=list)
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from hermes_advisor.extractors.evidence import clean, ratio, us
-from hermes_advisor.extractors.exchange import Exchange
+from hermes_advisor.extractors.exchange import MOST_RANKS, Exchange
 from hermes_advisor.extractors.groups import build_groups, communication_group, listed, place_counts
 from hermes_advisor.extractors.links import slowest_link
 from hermes_advisor.extractors.pipeline import pipeline_facts
@@ -49,8 +49,8 @@ def facts_over_ranks(exchanges: Sequence[Exchange]) -> list[Fact]:
 def rank_coverage(exchanges: Sequence[Exchange]) -> RankCoverage:
     """How many ranks the job has, by the best evidence: what it declares, else what its groups and links show."""
     seen = {exchange.rank for exchange in exchanges}
-    worlds = [world for e in exchanges if (world := e.settings.parallel.get("world_size", 0)) > 0]
-    declared = [rank + 1 for e in exchanges for info in e.settings.groups for rank in info.ranks]
+    worlds = [world for e in exchanges if 0 < (world := e.settings.parallel.get("world_size", 0)) <= MOST_RANKS]
+    declared = [rank + 1 for e in exchanges for info in e.settings.groups for rank in info.ranks if rank < MOST_RANKS]
     places = list(place_counts(exchanges).values())
     expected, evidence = len(seen), "the profiles given"
     for evidences, words in ((worlds, "distributed_args.world_size"), (declared, "parallel_group_info"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pandas as pd
 
 from hermes_advisor.extractors.evidence import (
@@ -115,7 +114,7 @@ def packet_size(rank: int, tables: RankTables, capture: Capture) -> list[PacketS
     if table is None or ops is None:
         return []
     packets = _transports(table.frame)
-    packets = packets[(packets["packet_count"] > 0) & np.isfinite(floats(packets, "packet_bytes"))]
+    packets = packets[(packets["packet_count"] > 0) & packets["packet_bytes"].between(0, 2.0**53)]
     ops = ops[(ops["size_bytes"] > 0) & (ops["transit_ns"] > 0)]
     out = []
     for (step, transport), group in grouped(packets, "step", "transport"):

@@ -17,6 +17,9 @@ from hermes_advisor.extractors.steps import Capture, StepParts
 
 COLLECTIVE, P2P = "collective", "p2p"
 
+MOST_RANKS = 1 << 20
+"""No job is larger: a larger number of ranks in a file is damage."""
+
 
 @dataclass(frozen=True)
 class GroupView:
@@ -111,8 +114,8 @@ def _groups(ops: pd.DataFrame | None, links: pd.DataFrame | None) -> tuple[Group
             if len(sources) == 1:
                 own[str(name)] = int(sources[0])
             # A rank that only waits shows a link to itself: that says nothing about the size of the group.
-            if (src != dst).any():
-                count[str(name)] = int(max(src.max(), dst.max())) + 1
+            if (src != dst).any() and (places := int(max(src.max(), dst.max())) + 1) <= MOST_RANKS:
+                count[str(name)] = places
     return tuple(
         GroupView(name, frozenset(kinds), own.get(name), count.get(name)) for name, kinds in sorted(traffic.items())
     )

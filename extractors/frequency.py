@@ -15,6 +15,7 @@ from hermes_advisor.extractors.readers.tables import RankTables
 from hermes_advisor.facts.compute import CoreFrequency
 
 _COUNTER, _SERIES = "AI Core Freq", "MHz"
+_PLAUSIBLE_MHZ = 100_000
 
 
 def core_frequency(rank: int, tables: RankTables) -> list[CoreFrequency]:
@@ -23,8 +24,10 @@ def core_frequency(rank: int, tables: RankTables) -> list[CoreFrequency]:
     if table is None:
         return []
     counters = table.frame
-    chosen = counters[(counters["name"] == _COUNTER) & (counters["series"] == _SERIES) & (counters["value"] > 0)]
-    chosen = chosen[np.isfinite(floats(chosen, "value"))].sort_values(["time_ns", "value"], kind="stable")
+    chosen = counters[(counters["name"] == _COUNTER) & (counters["series"] == _SERIES)]
+    chosen = chosen[(chosen["value"] > 0) & (chosen["value"] < _PLAUSIBLE_MHZ)].sort_values(
+        ["time_ns", "value"], kind="stable"
+    )
     if chosen.empty:
         return []
     times, values = ints(chosen, "time_ns"), floats(chosen, "value")

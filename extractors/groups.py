@@ -28,7 +28,7 @@ class Group:
     places: dict[int, int | None]
     """Seen rank → its place in the group (None: not recorded)."""
     size: int | None
-    members: tuple[int, ...] | None
+    members: Sequence[int] | None
 
     @property
     def seen(self) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ def _group(
     infos: Sequence[GroupInfo],
     world_size: int,
 ) -> Group:
-    matches = [info for info in infos if info.comm_name == name] or [
+    matches = [info for info in infos if name in (info.comm_name, info.hashed_name)] or [
         info for info in infos if _fits(info, places, count)
     ]
     roles, ranks = {info.role for info in matches}, {info.ranks for info in matches}
@@ -91,7 +91,7 @@ def _group(
         return Group(name, role, traffic, places, len(members), members)
     # A group as large as the job holds all ranks in order.
     if count == world_size and all(own in (None, rank) for rank, own in places.items()):
-        return Group(name, role, traffic, places, count, tuple(range(count)))
+        return Group(name, role, traffic, places, count, range(count))
     return Group(name, role, traffic, places, count, None)
 
 

@@ -40,9 +40,8 @@ def pipeline_facts(exchanges: Sequence[Exchange], stages: StageMap | None) -> li
     for step in sorted({part.step for exchange in exchanges for part in exchange.steps}):
         parts = {e.rank: part for e in exchanges for part in e.steps if part.step == step}
         loads = [
-            _stage(number, ranks, step, parts, by_rank)
-            for number in range(stages.stage_count)
-            if (ranks := stages.ranks_of(number, parts))
+            _stage(number, stages.ranks_of(number, parts), step, parts, by_rank)
+            for number in sorted({stages.stage_of[rank] for rank in parts})
         ]
         step_ns = max(part.duration_ns for part in parts.values())
         out += [_load(step, stage, parts) for stage in loads]
@@ -110,8 +109,19 @@ def _balance(
 def _bubble(
     step: int, step_ns: int, stages: StageMap, parts: dict[int, StepParts], by_rank: dict[int, Exchange]
 ) -> list[PipelineBubble]:
+    if stages.stage_count == 1:
+        ranks = tuple(sorted(parts))
+        return [
+            PipelineBubble(
+                step=step, stage_count=1, mean_p2p_us=0.0, max_p2p_us=0.0, step_ratio=0.0,
+                step_duration_us=us(step_ns), ranks=ranks, source=_step_rows(parts, ranks),
+            )
+        ]  # fmt: skip
     spent = {rank: known[step] for rank in parts if (known := by_rank[rank].p2p_ns) is not None and step in known}
-    if {stages.stage_of[rank] for rank in spent} != set(range(stages.stage_count)) or not any(spent.values()):
+    if stages.stage_count == 1:
+        # What is sent there belongs to no pipeline.
+        spent = dict.fromkeys(parts, 0)
+    elif len({stages.stage_of[rank] for rank in spent}) != stages.stage_count or not any(spent.values()):
         return []
     ranks = tuple(sorted(spent))
     longest = max(ranks, key=lambda rank: (spent[rank], -rank))

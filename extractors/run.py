@@ -35,7 +35,7 @@ class RunExtract:
     steps: tuple[int, ...]
     """Step numbers, of all ranks; empty where the capture has no step marks."""
     duration_us: float
-    """The longest captured step time of a rank."""
+    """The longest step of a rank."""
     health: tuple[TraceHealth, ...]
 
 
@@ -65,7 +65,7 @@ def combine(extracts: Iterable[RankExtract], health: Iterable[tuple[int, Health]
     entries = [*health, *((extract.rank, entry) for extract in ordered for entry in extract.health)]
     unhealthy = trace_health(entries)
     over_ranks = facts_over_ranks([extract.exchange for extract in ordered])
-    captures = [e.exchange.capture.total_ns for e in ordered if e.exchange.capture is not None]
+    durations = [part.duration_ns for e in ordered for part in e.exchange.steps]
     coverage = next((fact for fact in over_ranks if isinstance(fact, RankCoverage)), None)
     return RunExtract(
         facts=canonical([*(fact for extract in ordered for fact in extract.facts), *over_ranks, *unhealthy]),
@@ -73,7 +73,7 @@ def combine(extracts: Iterable[RankExtract], health: Iterable[tuple[int, Health]
         ranks=tuple(extract.rank for extract in ordered),
         ranks_expected=0 if coverage is None else coverage.expected_count,
         steps=tuple(sorted({part.step for e in ordered for part in e.exchange.steps if part.step >= 0})),
-        duration_us=us(max(captures, default=0)),
+        duration_us=us(max(durations, default=0)),
         health=tuple(unhealthy),
     )
 

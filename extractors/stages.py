@@ -37,7 +37,8 @@ def find_stages(exchanges: Sequence[Exchange]) -> StageMap | None:
         return None
     size = next(iter(sizes), None)
     if size is not None and size <= 1:
-        return None
+        # Known to be no pipeline: one stage, whose balance and bubble are measured zeros.
+        return StageMap({exchange.rank: 0 for exchange in exchanges}, 1, "distributed_args")
     found = _from_declared_groups(exchanges, size)
     if found is None and size is not None:
         found = _from_arguments(exchanges, size)

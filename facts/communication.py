@@ -9,7 +9,9 @@ from pydantic import Field
 from hermes_advisor.facts.base import Fact, Instance
 
 _COMM = "profile at profiler_level Level1 or Level2 so that communication.json is written"
-_MATRIX = "profile at profiler_level Level1 or Level2 so that communication_matrix.json is written"
+_MATRIX = (
+    "profile at Level1 or Level2 (communication_matrix.json) ranks that share three or more links of one transport"
+)
 
 
 class CommunicationTime(Fact):
@@ -114,7 +116,7 @@ class SlowestLink(Fact):
 
     kind: ClassVar[str] = "slowest_link"
     collect: ClassVar[str] = _MATRIX
-    collect_zh: ClassVar[str] = "以 Level1 或 Level2 采集，以生成 communication_matrix.json"
+    collect_zh: ClassVar[str] = "以 Level1 或 Level2 采集（communication_matrix.json），且同类链路不少于三条"
     step: int = Field(examples=[10])
     transport: str = Field(examples=["HCCS"])
     src_rank: int = Field(examples=[0])

@@ -120,8 +120,8 @@ class HostToDeviceCopy(Fact):
     """Host-to-device copies seen on the device lanes over the capture."""
 
     kind: ClassVar[str] = "host_to_device_copy"
-    collect: ClassVar[str] = "profile with ProfilerActivity.NPU at Level1 (MEMCPY tasks carry size and direction)"
-    collect_zh: ClassVar[str] = "以 Level1 采集 ProfilerActivity.NPU（MEMCPY 任务带大小和方向）"
+    collect: ClassVar[str] = "profile with ProfilerActivity.NPU at Level2 (there MEMCPY tasks carry size and direction)"
+    collect_zh: ClassVar[str] = "以 Level2 采集 ProfilerActivity.NPU（此级别的 MEMCPY 任务带大小和方向）"
     rank: int = Field(examples=[0])
     copy_count: int = Field(examples=[2])
     size_bytes: int = Field(examples=[1000000])

@@ -70,11 +70,20 @@ class Health:
 
 @dataclass(frozen=True)
 class GroupInfo:
-    """A communication group as ``parallel_group_info`` declares it; ``comm_name`` is the name in communication.json."""
+    """A communication group as ``parallel_group_info`` declares it; communication.json names it by ``hashed_name``."""
 
     comm_name: str
     role: str
     ranks: tuple[int, ...]
+
+    @property
+    def hashed_name(self) -> str:
+        """The number behind the ``@`` of an operator: two 32-bit polynomial hashes of the name (bases 29 and 131)."""
+        high = low = 0
+        for byte in self.comm_name.encode():
+            high = (high * 29 + byte) & 0xFFFFFFFF
+            low = (low * 131 + byte) & 0xFFFFFFFF
+        return str(high << 32 | low)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from hermes_advisor.cli import app
@@ -20,7 +19,7 @@ DEMO = ROOT / "examples" / "demo" / "slow"
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 
 
-def hermes(*args: str | Path) -> Result:
+def hermes(*args: str | Path) -> Any:
     """Run the command in this process; anything but a clean exit is a failure here and now."""
     result = CliRunner().invoke(app, [str(a) for a in args])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

@@ -77,8 +77,8 @@ def test_four_ranks_groups(four):
     _, facts = four
     groups = {f.group: f for f in facts["communication_group"]}
     assert (groups[DP0].role, groups[DP0].ranks, groups[DP0].crosses_stages) == ("dp_cp", (0, 1), False)
-    # dp and dp_cp are both declared with ranks 2 and 3.
-    assert (groups[DP1].role, groups[DP1].ranks, groups[DP1].missing_count) == ("", (2, 3), 0)
+    # dp and dp_cp are both declared with ranks 2 and 3: the hashed name tells them apart.
+    assert (groups[DP1].role, groups[DP1].ranks, groups[DP1].missing_count) == ("dp_cp", (2, 3), 0)
     assert sum(f.crosses_stages for f in groups.values()) == 7
     assert all(f.missing_count == 0 for f in groups.values())
 

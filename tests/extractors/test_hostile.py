@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from hermes_advisor.extractors.readers.tables import GroupInfo, RankSettings
 from hermes_advisor.extractors.rank import extract_tables
+from hermes_advisor.extractors.readers.tables import GroupInfo, RankSettings
 from hermes_advisor.extractors.run import combine
 
 NUMBERS = [0, 1, 2, 7, 999, 10**6, 10**9, 2**40, 2**61]
@@ -41,7 +41,7 @@ def value(column, default, draw):
     return draw.choice(NUMBERS if draw.random() < 0.5 else NUMBERS[:6])
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_no_question_fails_and_numbers_are_finite(build, defaults, seed):
     draw = random.Random(seed)
     parallel = draw.choice([{}, {"world_size": 3, "pipeline_model_parallel_size": 2}, {"pipeline_model_parallel_size": 0},

@@ -32,6 +32,7 @@ CELLS: list[tuple[str, int | None]] = [
     ("9223372036854775.807", 9223372036854775807),
     ("9223372036854775.808", BAD),
     ("99999999999999999999999", BAD),
+    ("18446744073709551.617", BAD),  # one more than two to the 64th: it must not wrap around to one
     ("1e999999999", BAD),
     ("1e-999999999", 0),
     ("inf", BAD),

@@ -44,8 +44,9 @@ def test_what_is_whole(
     assert notes == []
 
 
-def test_a_short_first_row_does_not_shift_the_others(write: Write, notes: list[object]) -> None:
-    assert rows(write("t.csv", "A,B,C\n1\n4,5,6\n"), notes) == [("1", ""), ("4", "6")]
+@pytest.mark.parametrize("first", ["1", "1,2", "1,2,"])
+def test_a_short_first_row_does_not_shift_the_others(write: Write, notes: list[object], first: str) -> None:
+    assert rows(write("t.csv", f"A,B,C\n{first}\n4,5,6\n"), notes) == [("1", ""), ("4", "6")]
 
 
 @pytest.mark.parametrize("tail", ["4", "4,5", '4,"5\n5', '"4'])

@@ -161,10 +161,12 @@ def test_nesting_is_bounded(inner: str, place: str) -> None:
         "args": f'{{"ph":"X","name":"deep","ts":"1","args":{{"stack":{inner}, "dur":NaN}}}}',
         "element": inner,
     }[place]
-    events, _ = read(f'[{{"ph":"X","name":"a","ts":"1"}}, {damaged}, {{"ph":"X","name":"b","ts":"1"}}]'.encode())
+    events, repairs = read(f'[{{"ph":"X","name":"a","ts":"1"}}, {damaged}, {{"ph":"X","name":"b","ts":"1"}}]'.encode())
     assert events[0].name == "a"
     if inner[-1] != "[":
         assert events[-1].name == "b"
+    if inner[-1] != "[" and place == "args":
+        assert repairs == {"nested_too_deep": 1}
 
 
 def test_what_follows_the_array_is_seen_only_if_it_is_there() -> None:

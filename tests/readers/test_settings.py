@@ -87,3 +87,9 @@ def test_rank(info: dict[str, Any], name: str, metadata: dict[str, Any], rank: i
 def test_end_of_the_capture() -> None:
     assert collection_end_ns(INFO) == 1764246878131995320
     assert [collection_end_ns(i) for i in ({}, {"end_info": 3}, {"end_info": {"collectionTimeEnd": "x"}})] == [0, 0, 0]
+
+
+def test_a_group_is_named_by_its_hash_in_communication_files() -> None:
+    # Pairs of names and numbers as a real job recorded them (torch_npu 2.7.1, CANN 8.3).
+    assert GroupInfo("group_name_5", "dp_cp", (0, 1)).hashed_name == "5862276114690318097"
+    assert GroupInfo("group_name_0", "default_group", (0, 1, 2, 3)).hashed_name == "5862276093215481612"
