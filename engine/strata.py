@@ -24,8 +24,12 @@ def derivers(predicate: Predicate, rules: Iterable[Rule]) -> list[Rule]:
 
 def stratify(rules: Mapping[str, Rule]) -> tuple[dict[str, int], list[list[str]]]:
     """Level of each rule (0 reads measured facts only), and the cycles as lists of rule ids."""
-    chain = [r for r in rules.values() if r.head is not None]
-    depends = {r.id: sorted({d.id for p in reads(r) for d in derivers(p, chain)}) for r in rules.values()}
+    by_head: dict[Predicate, set[str]] = {}
+    for rule in rules.values():
+        if rule.head is not None:
+            by_head.setdefault(rule.head, set()).add(rule.id)
+            by_head.setdefault((rule.head[0], None), set()).add(rule.id)
+    depends = {r.id: sorted({d for p in reads(r) for d in by_head.get(p, ())}) for r in rules.values()}
     levels: dict[str, int] = {}
     cycles: list[list[str]] = []
     for start in sorted(depends):

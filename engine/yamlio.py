@@ -20,15 +20,13 @@ MAX_NODES = 20_000
 
 Path = tuple[str | int, ...]
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# The base loader: it constructs nothing and resolves no tags of its own; scalars are read here, by YAML 1.2.
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _INT = re.compile(r"[-+]?[0-9]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _NULL = {"", "~", "null", "Null", "NULL"}
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_TAGS = frozenset(
-    f"tag:yaml.org,2002:{t}"
-    for t in ["null", "bool", "int", "float", "str", "seq", "map", "timestamp", "merge", "value"]
-)
+_TAGS = frozenset(f"tag:yaml.org,2002:{t}" for t in ("str", "seq", "map"))
 
 
 @dataclass

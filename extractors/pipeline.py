@@ -118,10 +118,7 @@ def _bubble(
             )
         ]  # fmt: skip
     spent = {rank: known[step] for rank in parts if (known := by_rank[rank].p2p_ns) is not None and step in known}
-    if stages.stage_count == 1:
-        # What is sent there belongs to no pipeline.
-        spent = dict.fromkeys(parts, 0)
-    elif len({stages.stage_of[rank] for rank in spent}) != stages.stage_count or not any(spent.values()):
+    if len({stages.stage_of[rank] for rank in spent}) != stages.stage_count or not any(spent.values()):
         return []
     ranks = tuple(sorted(spent))
     longest = max(ranks, key=lambda rank: (spent[rank], -rank))

@@ -161,6 +161,12 @@ def test_without_lanes_the_gaps_between_all_work_count(build):
     assert (fact.gap_count, fact.free_us, fact.largest_gap_us) == (3, 10 + 210 + 100, 210)
 
 
+def test_without_a_free_lane_the_gaps_between_the_others_count(build):
+    lanes = [lane("Computing", 0, 100), lane("Communication", 130, 200)]
+    (fact,) = free_time(0, build.rank(overlap_lanes=lanes), ONE_STEP)
+    assert (fact.gap_count, fact.free_us, fact.span_ratio) == (1, 30, 0.15)
+
+
 def test_a_device_that_never_idles_has_measured_zero_free_time(build):
     (fact,) = free_time(0, build.rank(overlap_lanes=[lane("Computing", 0, 100), lane("Computing", 100, 300)]), ONE_STEP)
     assert (fact.gap_count, fact.free_us, fact.largest_gap_us, fact.span_ratio, fact.worst) == (0, 0, 0, 0, ())

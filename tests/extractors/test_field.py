@@ -79,6 +79,9 @@ def test_four_ranks_groups(four):
     assert (groups[DP0].role, groups[DP0].ranks, groups[DP0].crosses_stages) == ("dp_cp", (0, 1), False)
     # dp and dp_cp are both declared with ranks 2 and 3: the hashed name tells them apart.
     assert (groups[DP1].role, groups[DP1].ranks, groups[DP1].missing_count) == ("dp_cp", (2, 3), 0)
+    assert groups["3985310405473756128"].role == "pp"
+    assert groups["3985310491373102170"].role == "embd"
+    assert groups["5862276106100383503"].role == "dp"
     assert sum(f.crosses_stages for f in groups.values()) == 7
     assert all(f.missing_count == 0 for f in groups.values())
 
