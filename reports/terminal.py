@@ -29,7 +29,7 @@ _WORDS = {
         "health": "About the input:", "more": "hermes explain RESULT.json 1 shows why, down to file and row.",
         "ranks_of": "ranks {seen} of {expected}", "steps": "steps {steps}", "nosteps": "no step marks",
         "step_time": "step time {time}", "checked": "{count} cases were checked and do not hold.",
-        "up_to": "≤", "about": "≈",
+        "up_to": "≤", "about": "≈", "hides": "does not record",
     },
     "zh": {
         "none": "未发现问题：知识库中没有案例在该性能数据上成立。",
@@ -40,7 +40,7 @@ _WORDS = {
         "health": "输入数据说明：", "more": "运行 hermes explain RESULT.json 1 查看推理过程，直至文件与行。",
         "ranks_of": "rank {seen}，共 {expected}", "steps": "step {steps}", "nosteps": "无 step 标记",
         "step_time": "单步耗时 {time}", "checked": "另有 {count} 个案例已检查且不成立。",
-        "up_to": "≤", "about": "≈",
+        "up_to": "≤", "about": "≈", "hides": "未记录",
     },
 }  # fmt: skip
 
@@ -112,10 +112,25 @@ def _header(d: Diagnosis, lang: Lang) -> RenderableType:
             f" · matcher {matcher}" + (f" ({'; '.join(notes)})" if notes else ""),
             style="dim",
         ),
+        *_settings(d, lang),
         *(Text(f"overlay: {clean(o)}", style="yellow") for o in d.knowledge_base.overlay),
         Text(""),
     ]
     return Group(*lines)
+
+
+def _settings(d: Diagnosis, lang: Lang) -> list[Text]:
+    """Profiling level and what it hides, one line per way in which ranks were profiled."""
+    groups: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
+    for fact in d.facts:
+        if fact.type == "profile_settings":
+            groups[(fact.fields["level"], tuple(fact.fields["hides"]))].append(fact.fields["rank"])
+    out = []
+    for (level, hides), ranks in sorted(groups.items()):
+        where = f" ({_WORDS[lang]['on'].format(ranks=ranges(ranks))})" if len(groups) > 1 else ""
+        hidden = f": {_WORDS[lang]['hides']} {', '.join(clean(h) for h in hides)}" if hides else ""
+        out.append(Text(f"{clean(level)}{where}{hidden}", style="dim"))
+    return out
 
 
 def _findings(d: Diagnosis, lang: Lang) -> RenderableType:
