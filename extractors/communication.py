@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 
 from hermes_advisor.extractors.evidence import (
@@ -40,11 +41,11 @@ ALIGNMENT_BYTES = 512
 
 
 def communication_time(rank: int, tables: RankTables, capture: Capture) -> list[CommunicationTime]:
-    """Per step and traffic."""
+    """Per step and traffic; where an export leaves transfer times at zero, they are taken from the links."""
     table = measured(tables.comm_ops)
     if table is None:
         return []
-    ops = table.frame
+    ops = _with_transit(table.frame, frame_of(tables.comm_bandwidth), frame_of(tables.comm_links))
     out = []
     for (step, traffic), group in grouped(ops, "step", "traffic"):
         elapse = total(group["elapse_ns"])
@@ -63,10 +64,40 @@ def communication_time(rank: int, tables: RankTables, capture: Capture) -> list[
                 idle_ratio=ratio(total(group["idle_ns"]), elapse),
                 largest_idle_us=us(group["idle_ns"].max()),
                 worst=_longest(group),
-                source=source(table, f"{_step_key(int(step))}{traffic}/"),
+                source=source(table, f"{_step_key(int(step))}{traffic}/{_from_links(group)}"),
             )
         )
     return out
+
+
+def _with_transit(ops: pd.DataFrame, bandwidth: pd.DataFrame | None, links: pd.DataFrame | None) -> pd.DataFrame:
+    """The operators, those without a transfer time given that of their links, and idle the rest.
+
+    The links of an operator run side by side, so that their summed time is divided by their number, which the matrix
+    tells; without it nothing is changed. CANN 8.3 exports zero transit although its links carried the data.
+    """
+    keys = ["step", "traffic", "group", "name"]
+    out = ops.assign(from_links=False)
+    if bandwidth is None or links is None or ops.empty:
+        return out
+    between = links[(links["src"] != links["dst"]) & (links["transport"] != "LOCAL")]
+    lanes = between.groupby(["step", "group"])["dst"].nunique()
+    moved = bandwidth.groupby(keys, sort=True)["transit_ns"].max()
+    summed = moved.reindex(pd.MultiIndex.from_frame(ops[keys])).fillna(0).to_numpy(dtype=np.float64)
+    count = lanes.reindex(pd.MultiIndex.from_frame(ops[["step", "group"]])).fillna(0).to_numpy(dtype=np.float64)
+    room = np.maximum(ints(ops, "elapse_ns") - ints(ops, "wait_ns"), 0)
+    found = np.minimum(np.divide(summed, count, out=np.zeros(len(ops)), where=count > 0), room).astype(np.int64)
+    taken = (ints(ops, "transit_ns") == 0) & (found > 0)
+    return out.assign(
+        transit_ns=np.where(taken, found, ints(ops, "transit_ns")),
+        idle_ns=np.where(taken, room - found, ints(ops, "idle_ns")),
+        from_links=taken,
+    )
+
+
+def _from_links(ops: pd.DataFrame) -> str:
+    count = int(ops["from_links"].sum())
+    return f", transfer time of {count} operators from their links" if count else ""
 
 
 def _longest(ops: pd.DataFrame) -> tuple[Instance, ...]:

@@ -19,7 +19,8 @@ from hermes_advisor.extractors.readers.step_trace import step_numbers
 
 COMMUNICATION_CORES = frozenset({"COMMUNICATION", "HCCL"})
 RATIO_COLUMNS = (
-    "mac_ratio", "aic_mte2_ratio", "aic_scalar_ratio", "vec_ratio", "aiv_mte2_ratio", "aiv_scalar_ratio",
+    "mac_ratio", "aic_mte1_ratio", "aic_mte2_ratio", "aic_fixpipe_ratio", "aic_scalar_ratio",
+    "vec_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio", "aiv_scalar_ratio",
 )  # fmt: skip
 TIME_COLUMNS = ("aicore_ns", "aiv_ns")
 
@@ -36,10 +37,13 @@ _COLUMNS = (
     Column("shapes", ("Input Shapes",)),
     # The first AI cores have one set of pipes for cube and vector, named without a prefix.
     Column("mac_ratio", ("aic_mac_ratio", "mac_ratio")),
+    Column("aic_mte1_ratio", ("aic_mte1_ratio", "mte1_ratio")),
     Column("aic_mte2_ratio", ("aic_mte2_ratio", "mte2_ratio")),
+    Column("aic_fixpipe_ratio", ("aic_fixpipe_ratio", "fixpipe_ratio")),
     Column("aic_scalar_ratio", ("aic_scalar_ratio", "scalar_ratio")),
     Column("vec_ratio", ("aiv_vec_ratio", "vec_ratio")),
     Column("aiv_mte2_ratio", ("aiv_mte2_ratio",)),
+    Column("aiv_mte3_ratio", ("aiv_mte3_ratio", "mte3_ratio")),
     Column("aiv_scalar_ratio", ("aiv_scalar_ratio",)),
     Column("aicore_ns", ("aicore_time(us)",)),
     Column("aiv_ns", ("aiv_time(us)",)),

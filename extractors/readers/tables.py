@@ -19,7 +19,8 @@ launches        link (flow category: HostToDevice, async_npu, async_task_queue),
                 (-1: a communication lane; for async_task_queue the dequeuing thread)     host launch → device start
 kernels         name, op_type, core_type, step (-1: none), start_ns, duration_ns, wait_ns (-1), block_dim (-1: none),
                 state ('dynamic', 'static', …; '' = not recorded), has_shapes, row, and the float64 columns
-                mac_ratio, aic_mte2_ratio, aic_scalar_ratio, vec_ratio, aiv_mte2_ratio, aiv_scalar_ratio, aicore_ns,
+                mac_ratio, aic_mte1_ratio, aic_mte2_ratio, aic_fixpipe_ratio, aic_scalar_ratio, vec_ratio,
+                aiv_mte2_ratio, aiv_mte3_ratio, aiv_scalar_ratio, aicore_ns,
                 aiv_ns (NaN: not recorded); communication rows are left out; row is -1 and op_type '' for kernels
                 that were taken from the timeline
 device_tasks    name, task_type, stream, start_ns, duration_ns, connection_id, size_bytes (-1), direction

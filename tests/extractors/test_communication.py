@@ -31,6 +31,20 @@ def test_time_per_step_and_traffic(build):
     assert (second.step, second.step_ratio) == (2, 0.1)
 
 
+def test_transfer_time_from_the_links_where_the_export_leaves_it_at_zero(build):
+    # 12 ms summed over two links side by side are 6 ms; of 10 ms elapsed 1 was waited, so 3 remain idle.
+    ops = [op("a", 10, wait=1, idle=10), op("b", 20, transit=15, idle=5)]
+    moves = [moved("a", 8_000_000, 12, 10), moved("b", 8_000_000, 99, 20)]
+    links = [{"src": 0, "dst": d, "transport": "HCCS", "size_bytes": 4_000_000, "transit_ns": 6 * MS} for d in (1, 2)]
+    links += [{"src": 0, "dst": 0, "transport": "LOCAL", "size_bytes": 1, "transit_ns": 1}]
+    (found,) = communication_time(0, build.rank(comm_ops=ops, comm_bandwidth=moves, comm_links=links), STEPS)
+    assert (found.transit_us, found.wait_us, found.idle_us) == (21_000, 1_000, 8_000)
+    assert found.source.locator == "step1/collective/, transfer time of 1 operators from their links"
+    # Without the matrix the number of links is not known, and nothing is guessed.
+    (plain,) = communication_time(0, build.rank(comm_ops=ops, comm_bandwidth=moves), STEPS)
+    assert (plain.transit_us, plain.idle_us) == (15_000, 15_000)
+
+
 def moved(name, size, transit_ms, elapse_ms, transport="HCCS"):
     return {"name": name, "size_bytes": size, "transit_ns": int(transit_ms * MS), "elapse_ns": int(elapse_ms * MS),
             "transport": transport}  # fmt: skip

@@ -16,15 +16,14 @@ Write = Callable[[str, str | bytes], Path]
 HEADER = (
     "Step Id,Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),"
     "Wait Time(us),Block Dim,Mix Block Dim,HF32 Eligible,Input Shapes,Input Data Types,aicore_time(us),aic_mac_ratio,"
-    "aic_scalar_ratio,aic_mte2_ratio,aiv_time(us),aiv_vec_ratio,aiv_scalar_ratio,aiv_mte2_ratio,cube_utilization(%)"
+    "aic_scalar_ratio,aic_mte1_ratio,aic_mte2_ratio,aic_fixpipe_ratio,aiv_time(us),aiv_vec_ratio,aiv_scalar_ratio,"
+    "aiv_mte2_ratio,aiv_mte3_ratio,cube_utilization(%)"
 )
-MATMUL = '13,0,1,7,2,mm,MatMulV3,dynamic,AI_CORE,1764246877073569.640\t,80.5,12.25,20,0,NO,"""1,2;3,4""",F;F,78.25,0.9,0.1,0.5,0.0,0.0,0.0,0.0,91.5'
+MATMUL = '13,0,1,7,2,mm,MatMulV3,dynamic,AI_CORE,1764246877073569.640\t,80.5,12.25,20,0,NO,"""1,2;3,4""",F;F,78.25,0.9,0.1,0.4,0.5,0.05,0.0,0.0,0.0,0.0,0.2,91.5'
 ALL_REDUCE = (
-    "13,0,1,N/A,N/A,hcom_allReduce__1_0,hcom_allReduce_,N/A,COMMUNICATION,1764246877073660.000\t,5,0,0" + ",N/A" * 13
+    "13,0,1,N/A,N/A,hcom_allReduce__1_0,hcom_allReduce_,N/A,COMMUNICATION,1764246877073660.000\t,5,0,0" + ",N/A" * 16
 )
-CAST = (
-    '13,0,1,8,2,cast,Cast,N/A,AI_CPU,1764246877073569.000,3,N/A,N/A,0,NO,"""""",,N/A,N/A,N/A,N/A,inf,1e-05,N/A,N/A,N/A'
-)
+CAST = '13,0,1,8,2,cast,Cast,N/A,AI_CPU,1764246877073569.000,3,N/A,N/A,0,NO,"""""",,N/A,N/A,N/A,N/A,N/A,N/A,inf,1e-05,N/A,N/A,N/A,N/A'
 
 
 def read(write: Write, notes: list[Any], *lines: str) -> pd.DataFrame | None:
@@ -38,7 +37,8 @@ def test_a_recent_file(write: Write, notes: list[Any]) -> None:
         {
             "name": "mm", "op_type": "MatMulV3", "core_type": "AI_CORE", "step": 13, "start_ns": 1764246877073569640,
             "duration_ns": 80500, "wait_ns": 12250, "block_dim": 20, "state": "dynamic", "has_shapes": True,
-            "mac_ratio": 0.9, "aic_mte2_ratio": 0.5, "aic_scalar_ratio": 0.1, "vec_ratio": 0.0, "aiv_mte2_ratio": 0.0,
+            "mac_ratio": 0.9, "aic_mte1_ratio": 0.4, "aic_mte2_ratio": 0.5, "aic_fixpipe_ratio": 0.05,
+            "aic_scalar_ratio": 0.1, "vec_ratio": 0.0, "aiv_mte2_ratio": 0.0, "aiv_mte3_ratio": 0.2,
             "aiv_scalar_ratio": 0.0, "aicore_ns": 78250.0, "aiv_ns": 0.0, "row": 1,
         }
     ]  # fmt: skip
