@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ app = typer.Typer(
     name="hermes", help="Tells why a training job is slow, and proves it.", no_args_is_help=True,
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
 )  # fmt: skip
-kb_app = typer.Typer(help="Look at, check and test the knowledge base.", no_args_is_help=True, rich_markup_mode=None)
+kb_app = typer.Typer(help="Look at and check the knowledge base.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(kb_app, name="kb")
 
 _PLATFORMS = {"ascend_pytorch_text": ("ascend", "pytorch")}
@@ -70,6 +71,10 @@ class FailOn(str, enum.Enum):
     critical = "critical"
 
 
+PathsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATH...", help="Profile folders (*_ascend_pt, or a parent), or a trace_view.json."),
+]
 KbOption = Annotated[
     list[Path] | None,
     typer.Option("--kb", help="Overlay folder with own rules or an overlay.yaml; may be repeated, later ones win."),
@@ -80,32 +85,35 @@ LangOption = Annotated[Language, typer.Option("--lang", help="Language of the wo
 JobsOption = Annotated[
     int, typer.Option("--jobs", "-j", min=1, max=256, help="Processes that read ranks side by side.")
 ]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="All remedies and everything to collect.")]
 FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit with 1 if a finding is at least this severe.")]
 MatcherOption = Annotated[MatcherChoice, typer.Option("--matcher", help="Matcher that runs the rules.")]
 
 
 @app.command()
 def diagnose(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Profile folders (*_ascend_pt, or a parent), or a trace_view.json.")
-    ],
+    paths: PathsArgument,
     format: FormatOption = Format.table,
     output: OutputOption = None,
     lang: LangOption = Language.en,
     kb: KbOption = None,
     jobs: JobsOption = 1,
     fail_on: FailOnOption = FailOn.never,
+    verbose: VerboseOption = False,
     matcher: MatcherOption = MatcherChoice.auto,
 ) -> None:
-    """Diagnose a profile: ranked findings, each with its proof."""
+    """Diagnose profiles.
+
+    Prints ranked findings; -f json holds the proofs.
+    """
     result = _diagnose(paths, kb, jobs, lang, matcher)
-    _emit(result, format, output, lang)
+    _emit(result, format, output, lang, verbose)
     _exit_on(result, fail_on)
 
 
 @app.command()
 def facts(
-    paths: Annotated[list[Path], typer.Argument(help="Profile folders, or a trace_view.json.")],
+    paths: PathsArgument,
     kind: Annotated[
         list[str] | None, typer.Option("--kind", "-k", help="Only facts of this kind; may be repeated.")
     ] = None,
@@ -113,7 +121,10 @@ def facts(
     output: OutputOption = None,
     jobs: JobsOption = 1,
 ) -> None:
-    """Show the measured facts of a profile, with the file and row that each was read from."""
+    """Show what was measured, and where.
+
+    Every fact with its fields, units, file and row.
+    """
     from hermes_advisor.engine.problems import did_you_mean
     from hermes_advisor.facts.vocabulary import FACT_TYPES
     from hermes_advisor.reports.facts import facts_json, render_facts
@@ -132,27 +143,32 @@ def facts(
 @app.command()
 def explain(
     result: Annotated[Path, typer.Argument(help="A result written by 'hermes diagnose --format json'.")],
-    finding: Annotated[str | None, typer.Argument(help="Number, case id or cause; all findings if omitted.")] = None,
+    finding: Annotated[
+        str | None, typer.Argument(help="Number, case id, cause, or an unexplained symptom; all findings if omitted.")
+    ] = None,
     format: FormatOption = Format.table,
     output: OutputOption = None,
     lang: LangOption = Language.en,
 ) -> None:
-    """Show why: every step of a finding's proof, with rule, threshold, measured value and the file it came from."""
+    """Show why a finding was made.
+
+    Every step of its proof: rule, version, threshold, measured value, file and row.
+    """
     import json
 
     from hermes_advisor.engine import explain as reasoning
     from hermes_advisor.reports.terminal import render_tree
 
     diagnosis = _read_result(result)
-    if finding is None:
-        chosen = list(diagnosis.findings)
-    else:
-        found = reasoning.find(diagnosis, finding)
-        if found is None:
-            names = ", ".join(f"{i} ({f.case})" for i, f in enumerate(diagnosis.findings, 1)) or "none"
-            raise fail(f"no finding '{finding}' in {result.name}; it has: {names}", EXIT_USAGE)
-        chosen = [found]
-    trees = [reasoning.explain(diagnosis, f, lang.value) for f in chosen]
+    found = diagnosis.findings if finding is None else [f] if (f := reasoning.find(diagnosis, finding)) else []
+    trees = [reasoning.explain(diagnosis, f, lang.value) for f in found]
+    if finding is not None and not trees:
+        seen = reasoning.explain_symptom(diagnosis, finding, lang.value)
+        if seen is None:
+            names = [f"{i} ({f.case})" for i, f in enumerate(diagnosis.findings, 1)]
+            names += [u.symptom for u in diagnosis.unexplained]
+            raise fail(f"nothing named '{finding}' in {result.name}; it has: {', '.join(names) or 'none'}", EXIT_USAGE)
+        trees = [seen]
     with _console(output) as console:
         if format is Format.json:
             console.file.write(json.dumps([t.as_dict() for t in trees], ensure_ascii=False, indent=2) + "\n")
@@ -169,12 +185,16 @@ def demo(
     output: OutputOption = None,
     lang: LangOption = Language.en,
     healthy: Annotated[bool, typer.Option("--healthy", help="Diagnose the healthy twin instead.")] = False,
+    verbose: VerboseOption = False,
     matcher: MatcherOption = MatcherChoice.auto,
 ) -> None:
-    """Diagnose the embedded two-rank example: two planted faults, or its healthy twin."""
+    """Diagnose the embedded example.
+
+    Two ranks with two planted faults, or their healthy twin.
+    """
     folder = Path(__file__).resolve().parent / "examples" / "demo" / ("healthy" if healthy else "slow")
     result = _diagnose([folder], None, 1, lang, matcher, label=f"demo/{folder.name}")
-    _emit(result, format, output, lang)
+    _emit(result, format, output, lang, verbose)
 
 
 @kb_app.command("list")
@@ -184,7 +204,7 @@ def kb_list(
     causes: Annotated[bool, typer.Option("--causes", help="List the causes that cases may name instead.")] = False,
     lang: LangOption = Language.en,
 ) -> None:
-    """List the rules, or the words that rules may use."""
+    """List rules, or what rules may use."""
     from hermes_advisor.reports.knowledge import render_causes, render_fact_kinds, render_rules
 
     with _console(None) as console:
@@ -198,10 +218,14 @@ def kb_list(
 
 @kb_app.command("lint")
 def kb_lint(kb: KbOption = None) -> None:
-    """Check every rule file: shape, facts, units, tests. Exit code 3 when anything is wrong."""
+    """Check every rule file.
+
+    Shape, facts, units, tests; exit code 3 when anything is wrong.
+    """
     from hermes_advisor.engine.lint import lint
 
-    knowledge = load_knowledge(kb)
+    knowledge = load_knowledge(kb, settings=False)
+    _say_overlay(knowledge)
     problems = lint(knowledge)
     for problem in problems:
         print(problem)
@@ -217,11 +241,15 @@ def kb_test(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show tests that pass, too.")] = False,
     matcher: MatcherOption = MatcherChoice.reference,
 ) -> None:
-    """Run the tests inside the rule files. Exit code 3 when one fails."""
+    """Run the tests inside rule files.
+
+    Exit code 3 when one fails.
+    """
     from hermes_advisor.engine.kbtest import run_tests
     from hermes_advisor.engine.matching.select import create_matcher
 
-    knowledge = load_knowledge(kb)
+    knowledge = load_knowledge(kb, settings=False)
+    _say_overlay(knowledge)
     failed = passed = 0
     chosen = create_matcher(matcher.value)
     try:
@@ -243,7 +271,10 @@ def kb_test(
 def kb_schema(
     kind: Annotated[str, typer.Argument(help="case, rule, manifest, overlay or result.")] = "case",
 ) -> None:
-    """Print the JSON Schema of a file kind, for editors and for programs that read results."""
+    """Print a JSON Schema.
+
+    For editors, and for programs that read results.
+    """
     from hermes_advisor.engine.json_schema import MODELS, schema_text
     from hermes_advisor.engine.problems import did_you_mean
 
@@ -252,17 +283,22 @@ def kb_schema(
     print(schema_text(kind), end="")
 
 
-def load_knowledge(folders: list[Path] | None) -> KnowledgeBase:
-    """Load the knowledge base, or end with every fault and exit code 3."""
+def load_knowledge(folders: list[Path] | None, *, settings: bool = True) -> KnowledgeBase:
+    """Load the knowledge base, or end with every fault and exit code 3; ``settings``: apply each overlay.yaml."""
     from hermes_advisor.engine.loader import load
     from hermes_advisor.engine.problems import KnowledgeBaseError
 
     try:
-        return load(folders or [])
+        return load(folders or [], settings=settings)
     except KnowledgeBaseError as error:
         for problem in error.problems:
             print(problem, file=sys.stderr)
         raise fail(f"the knowledge base has {len(error.problems)} fault(s); nothing was run", EXIT_KNOWLEDGE) from None
+
+
+def _say_overlay(knowledge: KnowledgeBase) -> None:
+    for line in knowledge.overlay:
+        print(f"overlay: {line}")
 
 
 def fail(message: str, code: int) -> typer.Exit:
@@ -295,7 +331,9 @@ def _diagnose(
         device, framework = _PLATFORMS.get(extract.format, ("any", "any"))
         run = Run(
             path=label or " ".join(str(p) for p in paths), format=extract.format, ranks=list(extract.ranks),
-            ranks_expected=extract.ranks_expected, steps=list(extract.steps), duration_us=extract.duration_us,
+            ranks_expected=extract.ranks_expected,
+            ranks_expected_is_lower_bound=getattr(extract, "ranks_expected_is_lower_bound", False),
+            steps=list(extract.steps), duration_us=extract.duration_us,
             health=[
                 HealthEntry(
                     kind=h.issue, severity=h.severity, count=h.occurrence_count, detail=h.detail, rank=h.rank,
@@ -344,14 +382,14 @@ def _progress(ranks: int) -> Iterator[Progress | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _emit(result: Diagnosis, format: Format, output: Path | None, lang: Language) -> None:
+def _emit(result: Diagnosis, format: Format, output: Path | None, lang: Language, verbose: bool) -> None:
     from hermes_advisor.reports.terminal import render
 
     with _console(output) as console:
         if format is Format.json:
             console.file.write(result.to_json())
         else:
-            render(result, console, lang.value)
+            render(result, console, lang.value, verbose=verbose)
 
 
 def _exit_on(result: Diagnosis, fail_on: FailOn) -> None:
@@ -421,6 +459,9 @@ def _root(
 
 def main() -> None:
     """Entry point of the ``hermes`` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character must not end the report
     try:
         app()
     except BrokenPipeError:

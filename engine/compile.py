@@ -25,6 +25,16 @@ from hermes_advisor.facts.vocabulary import CAUSES, FACT_TYPES
 ORDER_OPS = ("lt", "le", "gt", "ge")
 ALL_OPS = ("eq", "ne", *ORDER_OPS, "in")
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_LOOKS: Mapping[int | str, str] = {
+    "id": "SYM-001 or CAU-001 for a rule, HMS-CPU-001 for a case (901 to 999 are free for your own)",
+    "version": "1.0.0",
+    "checked": "2026-01-31",
+    "released": "2026-01-31",
+    "slug": "lower-case-words-with-dashes",
+    "alias": "lower_case_words",
+    "url": "https://…",
+}
+"""Key → what its value looks like, for those that a pattern checks."""
 _DERIVED_FIELDS = tuple(scalar_types(Symptom))
 
 
@@ -55,6 +65,10 @@ def validate(doc: Document, model: type[BaseModel]) -> BaseModel | None:
             elif fault["type"] == "missing":
                 doc.problem(path[:-1] if path and path not in doc.positions else path, "missing-key",
                             f"'{raw_path[-1]}' is missing")  # fmt: skip
+            elif fault["type"] == "string_pattern_mismatch" and raw_path[-1] in _LOOKS:
+                doc.problem(
+                    path, "wrong-value", f"{raw_path[-1]}: {fault['input']!r} does not look like {_LOOKS[raw_path[-1]]}"
+                )
             else:
                 name = ".".join(str(p) for p in path) or "the file"
                 doc.problem(path, "wrong-value", f"{name}: {fault['msg'][0].lower()}{fault['msg'][1:]}")

@@ -20,6 +20,7 @@ from hermes_advisor.engine.result import (
     Firing,
     Lang,
     TestResult,
+    Unexplained,
 )
 from hermes_advisor.engine.rules import OP_SIGNS
 from hermes_advisor.engine.wording import clean, fill, quantity, ranges, with_unit
@@ -27,7 +28,7 @@ from hermes_advisor.engine.wording import clean, fill, quantity, ranges, with_un
 NodeKind = Literal[
     "finding", "rule", "fact", "test", "absent", "aggregate", "value", "source", "evidence", "note", "remedy"
 ]
-MAX_INSTANCES = 3
+MAX_INSTANCES = 12
 MAX_MEMBERS = 5
 
 _LABELS: Mapping[Lang, Mapping[str, str]] = {
@@ -44,13 +45,14 @@ _LABELS: Mapping[Lang, Mapping[str, str]] = {
         "source": "read from {file}{locator} ({reader})",
         "value": "{field} = {expression} = {value}",
         "margin": "margin {margin}",
-        "instances": "{count} further instances of the same case: {ids}",
+        "instances": "the worst instance is shown; the others: {ids}",
         "remedy": "do: {text}", "setting": "set: {text}", "verify": "check afterwards: {text}",
         "effort": "effort {effort}; risk: {risk}",
         "careful": "do not do this when: {text}", "false": "may be wrong when: {text}",
         "effects": "explains also: {ids}", "roots": "is a consequence of: {ids}",
         "where": " where {where}", "whole": "whole job", "rank": "rank {rank}", "step": "step {step}",
-        "given": "given with the input", "above": "shown above", "joined": "the same {on}",
+        "given": "given with the input", "worst": "worst",
+        "low": "low", "medium": "medium", "high": "high", "above": "shown above", "joined": "the same {on}",
     },
     "zh": {
         "wins": "每步可节省 {time}（占单步 {share}），{kind}：{how}",
@@ -65,13 +67,14 @@ _LABELS: Mapping[Lang, Mapping[str, str]] = {
         "source": "读自 {file}{locator}（{reader}）",
         "value": "{field} = {expression} = {value}",
         "margin": "裕量 {margin}",
-        "instances": "同一案例的其他 {count} 个实例：{ids}",
+        "instances": "以上为最严重的实例；其他实例：{ids}",
         "remedy": "措施：{text}", "setting": "设置：{text}", "verify": "之后检查：{text}",
         "effort": "工作量 {effort}；风险：{risk}",
         "careful": "以下情况不要采用：{text}", "false": "以下情况可能误判：{text}",
         "effects": "同时解释：{ids}", "roots": "是以下问题的结果：{ids}",
         "where": "（{where}）", "whole": "整个作业", "rank": "rank {rank}", "step": "第 {step} 步",
-        "given": "随输入给出", "above": "见上文", "joined": "相同的 {on}",
+        "given": "随输入给出", "worst": "最严重",
+        "low": "低", "medium": "中", "high": "高", "above": "见上文", "joined": "相同的 {on}",
     },
 }  # fmt: skip
 
@@ -106,6 +109,14 @@ def find(diagnosis: Diagnosis, name: str) -> Finding | None:
     return None
 
 
+def explain_symptom(diagnosis: Diagnosis, name: str, lang: Lang = "en") -> Node | None:
+    """The tree of a symptom that no finding explains, its worst instance; None if the result has none of that name."""
+    for seen in diagnosis.unexplained:
+        if seen.symptom == name:
+            return _Explainer(diagnosis, lang).symptom(seen)
+    return None
+
+
 class _Explainer:
     def __init__(self, diagnosis: Diagnosis, lang: Lang):
         self.diagnosis, self.lang = diagnosis, lang
@@ -129,8 +140,9 @@ class _Explainer:
         root.children.append(self.firing(finding.proof))
         others = finding.instances[1:]
         if others:
-            shown = ", ".join(others[:MAX_INSTANCES]) + (", …" if len(others) > MAX_INSTANCES else "")
-            root.children.append(Node("note", self.say("instances", count=len(others), ids=shown)))
+            shown = "; ".join(dict.fromkeys(self.instance_scope(i) for i in others[:MAX_INSTANCES]))
+            shown += "; …" if len(others) > MAX_INSTANCES else ""
+            root.children.append(Node("note", self.say("instances", ids=shown)))
         for label, ids in (("effects", finding.consequences), ("roots", finding.consequence_of)):
             if ids:
                 root.children.append(Node("note", self.say(label, ids=", ".join(self.named(ids)))))
@@ -138,12 +150,27 @@ class _Explainer:
             text = remedy.i18n[self.lang]
             node = Node("remedy", self.say("remedy", text=text.text))
             node.children += [Node("remedy", self.say("setting", text=s)) for s in remedy.settings]
-            node.children.append(Node("note", self.say("effort", effort=remedy.effort, risk=text.risk)))
+            node.children.append(Node("note", self.say("effort", effort=self.say(remedy.effort), risk=text.risk)))
             node.children.append(Node("note", self.say("verify", text=remedy.verify)))
             root.children.append(node)
         for label, lines in (("careful", words.contraindications), ("false", words.false_positives)):
             root.children += [Node("note", self.say(label, text=line)) for line in lines]
         return root
+
+    def symptom(self, seen: Unexplained) -> Node:
+        worst = max((self.facts[i] for i in seen.facts), key=lambda f: (f.fields["cost_us"], f.id))
+        root = Node("finding", f"{seen.symptom}: {seen.i18n[self.lang]}", ref=worst.id)
+        root.children.append(self.fact(worst.id, self.say("worst")))
+        return root
+
+    def instance_scope(self, firing_id: str) -> str:
+        """The ranks and steps of another instance, by the facts that it binds."""
+        facts = [self.facts[i].fields for i in self.firings[firing_id].bound.values()]
+        ranks = {f["rank"] for f in facts if f.get("rank", -1) != -1}
+        steps = {f["step"] for f in facts if f.get("step", -1) != -1}
+        parts = [self.say("rank", rank=ranges(ranks))] if ranks else []
+        parts += [self.say("step", step=ranges(steps))] if steps else []
+        return " ".join(parts) or self.say("whole")
 
     def named(self, refs: Sequence[str]) -> list[str]:
         """Findings by their case id; symptoms by their name and the ranks on which they are seen."""

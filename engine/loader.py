@@ -7,6 +7,7 @@ switches rules off. Everything overridden is recorded, because the report must s
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from typing import Literal, cast
 from hermes_advisor.engine import yamlio
 from hermes_advisor.engine.compile import compile_document, validate
 from hermes_advisor.engine.problems import KnowledgeBaseError, Problem, did_you_mean
+from hermes_advisor.engine.result import MAX_STRATUM
 from hermes_advisor.engine.rules import Rule
-from hermes_advisor.engine.schema import Manifest, Overlay
+from hermes_advisor.engine.schema import Manifest, Overlay, OverlayParam
 from hermes_advisor.engine.strata import derivers, reads, stratify
 from hermes_advisor.facts.vocabulary import CAUSES, DERIVED_KINDS
 
@@ -28,6 +30,7 @@ AREAS = {
     "hardware": "HW",
 }  # fmt: skip
 MAX_FILES = 5000
+_PLACES = "symptoms/, causes/ or cases/<bottleneck>/, as <slug>.yaml"
 _CAUSE_FOLDER = {"comm": "communication", "fluctuation": "hardware"}
 
 
@@ -53,14 +56,18 @@ class KnowledgeBase:
         return [r for r in self.active() if r.kind == "case"]
 
 
-def load(folders: Sequence[Path] = ()) -> KnowledgeBase:
+def load(folders: Sequence[Path] = (), *, settings: bool = True) -> KnowledgeBase:
     """Load the bundled base and overlay folders. Raises KnowledgeBaseError with every problem."""
-    return load_folders([BUNDLED, *folders])
+    return load_folders([BUNDLED, *folders], settings=settings)
 
 
-def load_folders(folders: Sequence[Path]) -> KnowledgeBase:
-    """Load the first folder as the base and the others over it. Raises KnowledgeBaseError with every problem."""
-    loading = _Loading()
+def load_folders(folders: Sequence[Path], *, settings: bool = True) -> KnowledgeBase:
+    """Load the first folder as the base and the others over it. Raises KnowledgeBaseError with every problem.
+
+    ``settings`` False checks each ``overlay.yaml`` but does not apply it: the tests inside rule files are about the
+    thresholds that the files state.
+    """
+    loading = _Loading(settings=settings)
     for index, folder in enumerate(folders):
         loading.folder(folder, base=index == 0)
     return loading.finish()
@@ -68,6 +75,7 @@ def load_folders(folders: Sequence[Path]) -> KnowledgeBase:
 
 @dataclass
 class _Loading:
+    settings: bool = True
     rules: dict[str, Rule] = field(default_factory=dict)
     documents: dict[str, yamlio.Document] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -78,7 +86,7 @@ class _Loading:
     hash: list[tuple[str, str]] = field(default_factory=list)
 
     def folder(self, folder: Path, *, base: bool) -> None:
-        label = "" if base else f"{folder.name}/"
+        label = "" if base else f"{folder.resolve().name}/"
         if not folder.is_dir():
             self.problems.append(Problem(str(folder), 1, 1, "no-folder", "no such knowledge base folder"))
             return
@@ -100,11 +108,26 @@ class _Loading:
         for file in files:
             self.rule_file(file, folder, label, here)
         for rule in here.values():
-            if rule.id in self.rules:
-                self.overlay.append(f"{rule.id} overridden by {rule.file}")
+            if not base:
+                done = "overridden by" if rule.id in self.rules else "added by"
+                self.overlay.append(f"{rule.id} {done} {rule.file}")
             self.rules[rule.id] = rule
         if not base:
             self.apply_overlay(folder, label)
+            if not here and not files and not (folder / "overlay.yaml").is_file():
+                text = f"holds no rules and no overlay.yaml; rules belong in {_PLACES}"
+                self.problems.append(Problem(label, 1, 1, "empty-overlay", text))
+        self.strays(folder, label, set(files))
+
+    def strays(self, folder: Path, label: str, taken: set[Path]) -> None:
+        """A rule file in the wrong place would be ignored without a word."""
+        known = taken | {folder / "manifest.yaml", folder / "overlay.yaml"}
+        for file in sorted(p for ending in ("yaml", "yml") for p in folder.rglob(f"*.{ending}")):
+            if file not in known:
+                name = label + file.relative_to(folder).as_posix()
+                self.problems.append(
+                    Problem(name, 1, 1, "stray-file", f"would be ignored here; rules belong in {_PLACES}")
+                )
 
     def read(self, file: Path, label: str) -> yamlio.Document | None:
         try:
@@ -154,31 +177,52 @@ class _Loading:
         for rule_id, values in (found.params if found else {}).items():
             rule = self.rules.get(rule_id)
             if rule is None:
-                doc.problem(("params", rule_id), "unknown-id", f"no rule {rule_id}{did_you_mean(rule_id, self.rules)}")
+                doc.problem(("params", rule_id), "unknown-id", f"no rule {rule_id}{self.similar(rule_id)}")
                 continue
-            self.rules[rule_id] = self.with_params(doc, rule, values)
+            changed = self.with_params(doc, rule, values)
+            if self.settings:
+                self.rules[rule_id] = changed
         for part in ("disable", "enable"):
             for i, rule_id in enumerate(getattr(found, part) if found else []):
                 if rule_id not in self.rules:
-                    doc.problem((part, i), "unknown-id", f"no rule {rule_id}{did_you_mean(rule_id, self.rules)}")
-                (self.disabled if part == "disable" else self.enabled).add(rule_id)
+                    doc.problem((part, i), "unknown-id", f"no rule {rule_id}{self.similar(rule_id)}")
+                if self.settings:
+                    (self.disabled if part == "disable" else self.enabled).add(rule_id)
                 self.overlay.append(f"{rule_id} {part}d")
         self.problems += doc.problems
 
-    def with_params(self, doc: yamlio.Document, rule: Rule, values: Mapping[str, int | float | str]) -> Rule:
-        params = dict(rule.params)
-        for name, value in values.items():
-            path = ("params", rule.id, name)
+    def similar(self, name: str) -> str:
+        """The rule that a wrong id or a slug probably means."""
+        by_slug = [r.id for r in self.rules.values() if r.slug == name]
+        close = by_slug or difflib.get_close_matches(name, self.rules, n=1, cutoff=0.8)
+        return f"; did you mean '{close[0]}'?" if close else "; 'hermes kb list' shows all ids"
+
+    def with_params(self, doc: yamlio.Document, rule: Rule, values: Mapping[str, OverlayParam]) -> Rule:
+        params, specs = dict(rule.params), dict(rule.param_specs)
+        for name, given in values.items():
+            path, value = ("params", rule.id, name), given.value
             if name not in params:
                 doc.problem(
                     path, "unknown-parameter", f"{rule.id} has no parameter '{name}'{did_you_mean(name, params)}"
                 )
-            elif isinstance(value, str) != isinstance(params[name], str):
-                doc.problem(path, "wrong-value", f"'{name}' is a {type(params[name]).__name__}")
-            else:
-                self.overlay.append(f"{rule.id}.{name} = {value} (was {params[name]})")
-                params[name] = float(value) if isinstance(params[name], float) else value
-        return dataclasses.replace(rule, params=params, overlaid=(*rule.overlaid, *values))
+                continue
+            old = params[name]
+            if isinstance(value, str) != isinstance(old, str):
+                wanted = "a text" if isinstance(old, str) else f"a number such as {old}"
+                doc.problem((*path, "value"), "wrong-value", f"'{name}' needs {wanted}, got {value!r}")
+                continue
+            self.overlay.append(f"{rule.id}.{name} = {value} (was {old})")
+            params[name] = float(value) if isinstance(old, float) else value
+            stock = specs[name]
+            reason = f"{given.reason or 'changed by an overlay, no reason given'} (stock: {old}, {stock.reason})"
+            specs[name] = stock.model_copy(
+                update={
+                    "value": value,
+                    "reason": reason,
+                    "source": given.source or f"{doc.file}; stock: {stock.source}",
+                }
+            )
+        return dataclasses.replace(rule, params=params, param_specs=specs, overlaid=(*rule.overlaid, *values))
 
     def finish(self) -> KnowledgeBase:
         rules = {i: r for i, r in sorted(self.rules.items()) if i not in self.disabled}
@@ -189,6 +233,12 @@ class _Loading:
             line, column = self.documents[first.file].at(("when",))
             text = " → ".join([*loop, loop[0]])
             self.problems.append(Problem(first.file, line, column, "cycle", f"rules depend on each other: {text}"))
+        for rule_id, level in levels.items():
+            if level > MAX_STRATUM:
+                first = rules[rule_id]
+                self.problem(
+                    self.documents[first.file], ("when",), "too-deep", f"more than {MAX_STRATUM} layers of rules"
+                )
         if self.problems or self.manifest is None:
             raise KnowledgeBaseError(self.problems)
         content = "\n".join(f"{name} {digest}" for name, digest in sorted(self.hash))
@@ -215,9 +265,7 @@ class _Loading:
                                  f"no symptom or cause '{name}'{did_you_mean(name, symptoms | CAUSES)}")  # fmt: skip
             for i, other in enumerate(case.contradicts if case else []):
                 if other not in self.rules:
-                    self.problem(
-                        doc, ("contradicts", i), "unknown-id", f"no rule {other}{did_you_mean(other, self.rules)}"
-                    )
+                    self.problem(doc, ("contradicts", i), "unknown-id", f"no rule {other}{self.similar(other)}")
 
     def problem(self, doc: yamlio.Document, path: yamlio.Path, code: str, message: str) -> None:
         line, column = doc.at(path)

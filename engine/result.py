@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hermes_advisor.engine.matching.select import MatcherReport
 
 SCHEMA_VERSION: Literal[1] = 1
+MAX_STRATUM = 64
+"""Layers of rules; a deeper chain of conclusions is no explanation any more."""
 Scalar = int | float | str | bool
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
@@ -54,6 +56,7 @@ class Run(_Model):
     format: str
     ranks: list[int]
     ranks_expected: int
+    ranks_expected_is_lower_bound: bool = False
     steps: list[int]
     duration_us: float = Field(description="the longest step of a rank")
     health: list[HealthEntry] = Field(default_factory=list)
@@ -108,7 +111,7 @@ class Firing(_Model):
     id: str
     rule: str
     version: str
-    stratum: int
+    stratum: int = Field(ge=0, le=MAX_STRATUM)
     bound: dict[str, str]
     tests: list[TestResult]
     absent: list[AbsenceResult]
@@ -266,6 +269,31 @@ class Diagnosis(_Model):
     facts: list[FactRecord]
     firings: list[Firing]
     rules: dict[str, RuleRecord]
+
+    @model_validator(mode="after")
+    def _whole(self) -> Diagnosis:
+        """Every reference leads somewhere and every proof ends: a result that was altered or cut is refused."""
+        facts = {f.id: f for f in self.facts}
+        firings = {f.id: f for f in self.firings}
+        for firing in self.firings:
+            if firing.rule not in self.rules:
+                raise ValueError(f"firing {firing.id} names a rule that is not in the result: {firing.rule}")
+            for fact_id in [*firing.bound.values(), *(m for a in firing.aggregates for m in a.members)]:
+                fact = facts.get(fact_id)
+                if fact is None:
+                    raise ValueError(f"firing {firing.id} rests on a fact that is not in the result: {fact_id}")
+                if fact.derived_by is None:
+                    continue
+                source = firings.get(fact.derived_by)
+                if source is None or source.stratum >= firing.stratum:
+                    raise ValueError(f"the proof of {fact_id} is missing or runs in a circle")
+        for finding in self.findings:
+            missing = {finding.proof, *finding.instances} - firings.keys()
+            if missing:
+                raise ValueError(f"{finding.id} names proofs that are not in the result")
+        if any(fact_id not in facts for seen in self.unexplained for fact_id in seen.facts):
+            raise ValueError("an unexplained symptom names facts that are not in the result")
+        return self
 
     def to_json(self) -> str:
         """Canonical JSON text: same facts and same knowledge give the same bytes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 SemVer = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$", max_length=20)]
@@ -200,9 +200,45 @@ class Manifest(_Strict):
     released: Day
 
 
-class Overlay(_Strict):
-    """``overlay.yaml`` of a user's ``--kb`` folder: changed parameters and cases switched off."""
+class OverlayParam(_Strict):
+    """A changed threshold with the user's own reason and source."""
 
-    params: dict[str, dict[Name, int | float | str]] = Field(default_factory=dict)
+    value: int | float | str
+    reason: Words | None = None
+    source: Words | None = None
+
+
+def _bare(value: Any) -> Any:
+    return {"value": value} if isinstance(value, int | float | str) else value
+
+
+OverlayValue = Annotated[
+    OverlayParam,
+    BeforeValidator(_bare),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["number", "string"]},
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["value"],
+                    "properties": {
+                        "value": {"type": ["number", "string"]},
+                        "reason": {"type": "string"},
+                        "source": {"type": "string"},
+                    },
+                },
+            ]
+        }
+    ),
+]
+"""A bare value, or a value with a reason and a source."""
+
+
+class Overlay(_Strict):
+    """``overlay.yaml`` of a user's ``--kb`` folder: changed parameters, rules switched off, drafts switched on."""
+
+    params: dict[str, dict[Name, OverlayValue]] = Field(default_factory=dict)
     disable: list[str] = Field(default_factory=list)
     enable: list[str] = Field(default_factory=list)

@@ -25,6 +25,8 @@ WHOLE_FOLDER = -1
 """``rank`` of a health entry that concerns no single rank."""
 
 _MISSING_NAMED = 16
+_WORLD, _GROUPS = "distributed_args.world_size", "parallel_group_info"
+_PEERS, _ONLY_SEEN = "peers in communication_matrix.json", "the profiles given"
 _SEVERITIES = ("info", "warning", "error")
 
 
@@ -52,20 +54,23 @@ def rank_coverage(exchanges: Sequence[Exchange]) -> RankCoverage:
     worlds = [world for e in exchanges if 0 < (world := e.settings.parallel.get("world_size", 0)) <= MOST_RANKS]
     declared = [rank + 1 for e in exchanges for info in e.settings.groups for rank in info.ranks if rank < MOST_RANKS]
     places = list(place_counts(exchanges).values())
-    expected, evidence = len(seen), "the profiles given"
-    for evidences, words in ((worlds, "distributed_args.world_size"), (declared, "parallel_group_info"),
-                             (places, "peers in communication_matrix.json")):  # fmt: skip
+    expected, evidence = len(seen), _ONLY_SEEN
+    for evidences, words in ((worlds, _WORLD), (declared, _GROUPS), (places, _PEERS)):
         if evidences and max(evidences) >= expected:
             expected, evidence = max(evidences), words
             break
+    # Of the declared groups only one that holds every rank tells that there are no more.
+    whole = any(len(info.ranks) == expected for e in exchanges for info in e.settings.groups)
+    is_declared = (evidence == _WORLD or (evidence == _GROUPS and whole)) and expected > max(seen)
     expected = max(expected, max(seen) + 1)
     first = exchanges[0]
-    file = first.settings.metadata_file if evidence != "peers in communication_matrix.json" else first.links_file
+    file = first.links_file if evidence == _PEERS else first.settings.metadata_file
     missing = (rank for rank in range(expected) if rank not in seen)
     return RankCoverage(
         seen_count=len(seen),
         expected_count=expected,
         missing_count=expected - len(seen),
+        is_lower_bound=not is_declared,
         missing_ranks=tuple(rank for rank, _ in zip(missing, range(_MISSING_NAMED), strict=False)),
         evidence=evidence,
         source=Source(file=file or first.label, locator=evidence),

@@ -33,6 +33,7 @@ from hermes_advisor.extractors.steps import Capture
 from hermes_advisor.facts.base import Instance
 from hermes_advisor.facts.communication import CommunicationTime, LinkBandwidth, PacketSize, TransferAlignment
 
+_OPERATOR = ["step", "traffic", "group", "name"]
 _SUM_OF_OTHERS = "SDMA"
 _NO_LINK = ("LOCAL", "", "INVALID_TYPE")
 
@@ -76,7 +77,7 @@ def _with_transit(ops: pd.DataFrame, bandwidth: pd.DataFrame | None, links: pd.D
     The links of an operator run side by side, so that their summed time is divided by their number, which the matrix
     tells; without it nothing is changed. CANN 8.3 exports zero transit although its links carried the data.
     """
-    keys = ["step", "traffic", "group", "name"]
+    keys = _OPERATOR
     out = ops.assign(from_links=False)
     if bandwidth is None or links is None or ops.empty:
         return out
@@ -93,6 +94,28 @@ def _with_transit(ops: pd.DataFrame, bandwidth: pd.DataFrame | None, links: pd.D
         idle_ns=np.where(taken, room - found, ints(ops, "idle_ns")),
         from_links=taken,
     )
+
+
+def _transfer_times(tables: RankTables) -> pd.Series | None:
+    """Each operator's own transfer time on the wall clock, 0 where neither it nor its links tell; None: no operators."""
+    ops = frame_of(tables.comm_ops)
+    if ops is None:
+        return None
+    known = _with_transit(ops, frame_of(tables.comm_bandwidth), frame_of(tables.comm_links))
+    found: pd.Series = known.groupby(_OPERATOR, sort=True)["transit_ns"].sum()
+    return found
+
+
+def _transfer_ns(carriers: pd.DataFrame, times: pd.Series | None) -> int | None:
+    """Wall-clock transfer time of the operators on one transport.
+
+    The time summed over parallel links bounds it, which counts where an operator uses several transports.
+    """
+    if times is None or carriers.empty:
+        return None
+    own = times.reindex(pd.MultiIndex.from_frame(carriers[_OPERATOR])).fillna(0).to_numpy(dtype=np.int64)
+    bound = np.minimum(ints(carriers, "elapse_ns"), ints(carriers, "transit_ns"))
+    return total(np.minimum(own, bound)) or None
 
 
 def _from_links(ops: pd.DataFrame) -> str:
@@ -119,24 +142,29 @@ def link_bandwidth(rank: int, tables: RankTables, capture: Capture) -> list[Link
     table = measured(tables.comm_bandwidth)
     if table is None:
         return []
-    rows = table.frame
-    rows = _transports(rows)
+    rows = _transports(table.frame)
     rows = rows[(rows["size_bytes"] > 0) & (rows["transit_ns"] > 0)]
-    return [
-        LinkBandwidth(
-            rank=rank,
-            step=int(step),
-            transport=clean(transport),
-            size_bytes=total(group["size_bytes"]),
-            transit_us=us(total(group["transit_ns"])),
-            bandwidth_gb_per_s=ratio(total(group["size_bytes"]), total(group["transit_ns"])),
-            op_count=len(group),
-            longest_op_us=us(group["elapse_ns"].max()),
-            step_ratio=ratio(total(group["elapse_ns"]), capture.step_ns(int(step))),
-            source=source(table, f"{_step_key(int(step))}*/*/Communication Bandwidth Info/{clean(transport)}"),
+    times = _transfer_times(tables)
+    out = []
+    for (step, transport), group in grouped(rows, "step", "transport"):
+        transfer, step_ns = _transfer_ns(group, times), capture.step_ns(int(step))
+        out.append(
+            LinkBandwidth(
+                rank=rank,
+                step=int(step),
+                transport=clean(transport),
+                size_bytes=total(group["size_bytes"]),
+                transit_us=us(total(group["transit_ns"])),
+                bandwidth_gb_per_s=ratio(total(group["size_bytes"]), total(group["transit_ns"])),
+                op_count=len(group),
+                longest_op_us=us(group["elapse_ns"].max()),
+                step_ratio=ratio(total(group["elapse_ns"]), step_ns),
+                transfer_us=None if transfer is None else us(transfer),
+                transfer_step_ratio=None if transfer is None else ratio(transfer, step_ns),
+                source=source(table, f"{_step_key(int(step))}*/*/Communication Bandwidth Info/{clean(transport)}"),
+            )
         )
-        for (step, transport), group in grouped(rows, "step", "transport")
-    ]
+    return out
 
 
 def packet_size(rank: int, tables: RankTables, capture: Capture) -> list[PacketSize]:
@@ -147,10 +175,12 @@ def packet_size(rank: int, tables: RankTables, capture: Capture) -> list[PacketS
     packets = _transports(table.frame)
     packets = packets[(packets["packet_count"] > 0) & packets["packet_bytes"].between(0, 2.0**53)]
     ops = ops[(ops["size_bytes"] > 0) & (ops["transit_ns"] > 0)]
+    times = _transfer_times(tables)
     out = []
     for (step, transport), group in grouped(packets, "step", "transport"):
         counts, sizes = ints(group, "packet_count"), floats(group, "packet_bytes")
         carriers = ops[(ops["step"] == step) & (ops["transport"] == transport)]
+        transfer, step_ns = _transfer_ns(carriers, times), capture.step_ns(int(step))
         out.append(
             PacketSize(
                 rank=rank,
@@ -160,7 +190,9 @@ def packet_size(rank: int, tables: RankTables, capture: Capture) -> list[PacketS
                 mean_bytes=math.fsum((sizes * counts).tolist()) / total(counts),
                 largest_bytes=float(sizes.max()),
                 transit_us=us(total(group["transit_ns"])),
-                step_ratio=ratio(total(carriers["elapse_ns"]), capture.step_ns(int(step))),
+                step_ratio=ratio(total(carriers["elapse_ns"]), step_ns),
+                transfer_us=None if transfer is None else us(transfer),
+                transfer_step_ratio=None if transfer is None else ratio(transfer, step_ns),
                 source=source(
                     table,
                     f"{_step_key(int(step))}*/*/Communication Bandwidth Info/{clean(transport)}/Size Distribution",

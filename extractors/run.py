@@ -32,6 +32,8 @@ class RunExtract:
     format: str
     ranks: tuple[int, ...]
     ranks_expected: int
+    ranks_expected_is_lower_bound: bool
+    """Whether the job may have more ranks than expected: their number was inferred, not declared."""
     steps: tuple[int, ...]
     """Step numbers, of all ranks; empty where the capture has no step marks."""
     duration_us: float
@@ -72,6 +74,7 @@ def combine(extracts: Iterable[RankExtract], health: Iterable[tuple[int, Health]
         format=", ".join(sorted({extract.format for extract in ordered})),
         ranks=tuple(extract.rank for extract in ordered),
         ranks_expected=0 if coverage is None else coverage.expected_count,
+        ranks_expected_is_lower_bound=coverage is not None and coverage.is_lower_bound,
         steps=tuple(sorted({part.step for e in ordered for part in e.exchange.steps if part.step >= 0})),
         duration_us=us(max(durations, default=0)),
         health=tuple(unhealthy),

@@ -93,6 +93,10 @@ class LinkBandwidth(Fact):
     op_count: int = Field(examples=[20])
     longest_op_us: float = Field(examples=[2000.0], description="elapse of the longest operator on this transport")
     step_ratio: float = Field(examples=[0.15], description="elapse of the operators on this transport over step")
+    transfer_us: float | None = Field(
+        default=None, examples=[16000.0], description="wall-clock transfer time of these operators; None: not recorded"
+    )
+    transfer_step_ratio: float | None = Field(default=None, examples=[0.16], description="transfer_us over step")
 
 
 class PacketSize(Fact):
@@ -107,8 +111,12 @@ class PacketSize(Fact):
     packet_count: int = Field(examples=[20])
     mean_bytes: float = Field(examples=[64000000.0])
     largest_bytes: float = Field(examples=[128000000.0])
-    transit_us: float = Field(examples=[25000.0])
+    transit_us: float = Field(examples=[25000.0], description="summed over transfers; links run side by side")
     step_ratio: float = Field(examples=[0.15], description="elapse of the operators on this transport over step")
+    transfer_us: float | None = Field(
+        default=None, examples=[16000.0], description="wall-clock transfer time of these operators; None: not recorded"
+    )
+    transfer_step_ratio: float | None = Field(default=None, examples=[0.16], description="transfer_us over step")
 
 
 class SlowestLink(Fact):

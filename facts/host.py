@@ -80,6 +80,10 @@ class OperatorCompile(Fact):
     per_step_us: float = Field(examples=[0.0])
     step_ratio: float = Field(examples=[0.0])
     longest_us: float = Field(examples=[0.0])
+    op_compile_us: float | None = Field(
+        default=None, examples=[None], description="opCompile within these calls; the rest is preparing and launching"
+    )
+    op_compile_ratio: float | None = Field(default=None, examples=[None], description="op_compile_us over total_us")
 
 
 class HostSynchronization(Fact):

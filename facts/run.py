@@ -34,6 +34,9 @@ class RankCoverage(Fact):
     seen_count: int = Field(examples=[2])
     expected_count: int = Field(examples=[2])
     missing_count: int = Field(examples=[0])
+    is_lower_bound: bool = Field(
+        default=False, examples=[False], description="expected was inferred from what is seen: there may be more"
+    )
     missing_ranks: tuple[int, ...] = Field(default=(), examples=[()], description="the first 16")
     evidence: str = Field(default="", examples=["distributed_args.world_size"], description="how expected was found")
 

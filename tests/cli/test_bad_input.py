@@ -160,6 +160,28 @@ def test_a_file_that_is_no_result_cannot_be_explained(tmp_path: Path) -> None:
         assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_an_altered_result_is_refused(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.json"
+    assert hermes("demo", "--format", "json", "-o", whole).exit_code == 0
+    assert hermes("explain", whole).exit_code == 0
+
+    def circle(d: dict[str, Any]) -> None:
+        fact = next(f for f in d["facts"] if f["derived_by"])
+        fact["derived_by"] = next(f["id"] for f in d["firings"] if fact["id"] in f["bound"].values())
+
+    damages: list[Callable[[dict[str, Any]], object]] = [
+        circle, lambda d: d["firings"].pop(), lambda d: d["facts"].clear(), lambda d: d["rules"].clear(),
+        lambda d: d["firings"][0].update(stratum=10**6), lambda d: d["findings"][0].update(proof="firing:none"),
+    ]  # fmt: skip
+    for number, damage in enumerate(damages):
+        data = json.loads(whole.read_text())
+        damage(data)
+        target = tmp_path / f"{number}.json"
+        target.write_text(json.dumps(data))
+        done = hermes("explain", target)
+        assert (done.exit_code, len(done.stderr.strip().splitlines())) == (4, 1), (number, done.stderr)
+
+
 def test_a_faulty_overlay_is_refused_with_positions(tmp_path: Path) -> None:
     (tmp_path / "kb").mkdir()
     (tmp_path / "kb" / "overlay.yaml").write_text("params:\n  HMS-XXX-999: {a: 1}\n")

@@ -15,6 +15,7 @@ from hermes_advisor.engine.kbtest import build_fact, run_tests
 from hermes_advisor.engine.lint import lint
 from hermes_advisor.engine.loader import KnowledgeBase, load_folders
 from hermes_advisor.engine.matching.select import create_matcher
+from hermes_advisor.engine.problems import KnowledgeBaseError
 from hermes_advisor.engine.result import Diagnosis, Run
 
 _spec = importlib.util.spec_from_file_location("rule_texts", Path(__file__).with_name("rule_texts.py"))
@@ -137,12 +138,64 @@ def test_a_draft_does_not_fire_until_it_is_enabled(write_base: Writer) -> None:
 
 def test_an_overlay_changes_a_threshold_and_the_report_says_so(write_base: Writer) -> None:
     overlay = write_base({"overlay.yaml": "params:\n  SYM-001: {ratio_min: 0.6}\n"}, "own")
-    plain = load_folders([write_base(texts.FILES)])
-    base = load_folders([write_base(texts.FILES), overlay])
+    folder = write_base(texts.FILES)
+    base = load_folders([folder, overlay])
     d = diagnosis(base, STARVED, SHORT, NO_COMPILE)
     assert d.findings == []
     assert d.knowledge_base.overlay == ["SYM-001.ratio_min = 0.6 (was 0.2)"]
-    assert d.knowledge_base.digest != plain.digest
+    assert d.knowledge_base.digest != load_folders([folder]).digest
+
+
+def test_an_overlaid_threshold_keeps_no_reason_that_is_not_its_own(write_base: Writer) -> None:
+    text = "params:\n  SYM-001:\n    ratio_min: {value: 0.3, reason: our cards idle more, source: ours}\n"
+    base = load_folders([write_base(texts.FILES), write_base({"overlay.yaml": text}, "own")])
+    d = diagnosis(base, STARVED, SHORT, NO_COMPILE)
+    used = d.rules["SYM-001"].params["ratio_min"]
+    assert (used.value, used.source, used.overlaid) == (0.3, "ours", True)
+    assert used.reason == "our cards idle more (stock: 0.2, r)"
+
+
+def test_the_tests_in_rule_files_are_about_the_stated_thresholds(write_base: Writer) -> None:
+    overlay = write_base({"overlay.yaml": "params:\n  SYM-001: {ratio_min: 0.6}\n"}, "own")
+    base = load_folders([write_base(texts.FILES), overlay], settings=False)
+    assert [o for o in run_tests(base, create_matcher("reference")) if not o.passed] == []
+    assert lint(base) == []
+
+
+def test_rules_that_an_overlay_adds_or_overrides_are_said(write_base: Writer) -> None:
+    own = {
+        "symptoms/starved.yaml": texts.SYMPTOM.replace("value: 0.2", "value: 0.4"),
+        "symptoms/extra.yaml": texts.SYMPTOM.replace("SYM-001", "SYM-901").replace("starved\nversion", "extra\nversion")
+        .replace("symptom: starved", "symptom: extra"),
+    }  # fmt: skip
+    base = load_folders([write_base(texts.FILES), write_base(own, "own")])
+    assert base.overlay == (
+        "SYM-901 added by own/symptoms/extra.yaml",
+        "SYM-001 overridden by own/symptoms/starved.yaml",
+    )
+
+
+@pytest.mark.parametrize("name", ["rule.yaml", "case/cpu/x.yaml", "symptoms/x.yml", "overlay.yml"])
+def test_a_rule_file_in_the_wrong_place_is_not_ignored(write_base: Writer, name: str) -> None:
+    own = write_base({name: texts.SYMPTOM}, "own")
+    with pytest.raises(KnowledgeBaseError) as caught:
+        load_folders([write_base(texts.FILES), own])
+    assert ("own/" + name, "stray-file") in {(p.file, p.code) for p in caught.value.problems}
+
+
+def test_an_overlay_that_holds_nothing_is_refused(write_base: Writer) -> None:
+    with pytest.raises(KnowledgeBaseError) as caught:
+        load_folders([write_base(texts.FILES), write_base({}, "own")])
+    assert [p.code for p in caught.value.problems] == ["empty-overlay"]
+
+
+def test_a_draft_is_tested_though_it_does_not_fire(write_base: Writer) -> None:
+    folder = write_base(
+        {**texts.FILES, "cases/cpu/many-short-kernels.yaml": texts.CASE.replace("status: stable", "status: draft")}
+    )
+    base = load_folders([folder])
+    assert diagnosis(base, STARVED, SHORT, NO_COMPILE).findings == []
+    assert [o for o in run_tests(base, create_matcher("reference")) if not o.passed] == []
 
 
 def test_the_healthy_profile_and_the_in_file_tests_pass(base: KnowledgeBase) -> None:

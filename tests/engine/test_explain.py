@@ -15,7 +15,7 @@ from hermes_advisor.engine.explain import Node, explain, find
 from hermes_advisor.engine.kbtest import build_fact
 from hermes_advisor.engine.loader import load_folders
 from hermes_advisor.engine.matching.select import create_matcher
-from hermes_advisor.engine.result import Diagnosis, Run
+from hermes_advisor.engine.result import Diagnosis, Run, Unexplained
 from hermes_advisor.facts.base import Source
 from hermes_advisor.reports.terminal import render, render_tree
 
@@ -105,5 +105,42 @@ def test_the_report_fits_eighty_columns(write_base: Callable[[dict[str, str]], P
     render(make(write_base), console, lang)  # type: ignore[arg-type]
     from rich.cells import cell_len
 
-    assert max(cell_len(line) for line in out.getvalue().splitlines()) <= 80
+    lines = out.getvalue().splitlines()
+    assert max(cell_len(line) for line in lines) <= 80
+    assert not [line for line in lines if line != line.rstrip()]
     assert "HMS-CPU-001" in out.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_nothing_is_cut_whatever_the_width(write_base: Callable[[dict[str, str]], Path], lang: str, width: int) -> None:
+    long = "a very long setting that must stay copyable --" + "x" * 120 + "=1"
+    words = "很长的一句话没有空格" * 12
+    case = texts.CASE.replace("export X=1", long).replace("一半的等待时间", words).replace("融合算子。", words)
+    base = load_folders([write_base({**texts.FILES, "cases/cpu/many-short-kernels.yaml": case})])
+    facts = [
+        build_fact({"fact": "launch_profile", "starved_step_ratio": 0.5, "starved_per_step_us": 50000}),
+        build_fact({"fact": "kernel_summary", "short_kernel_ratio": 0.9}),
+        build_fact({"fact": "operator_compile"}),
+    ]
+    out = io.StringIO()
+    d = diagnose(facts, RUN, base, create_matcher("reference"))
+    render(d, Console(file=out, width=width, markup=False, highlight=False), lang)  # type: ignore[arg-type]
+    text = out.getvalue()
+    assert long in text
+    if lang == "zh":
+        assert words in "".join(line.strip() for line in text.splitlines())
+    assert "…" not in text.replace("diagnose … -f", "")
+
+
+def test_what_outweighs_every_finding_is_said_first(write_base: Callable[[dict[str, str]], Path]) -> None:
+    d = make(write_base)
+    big = Unexplained(
+        symptom="exposed", ranks=[0], cost_us=90000.0, step_ratio=0.9, facts=[], i18n={"en": "e", "zh": "z"}
+    )
+    for seen, first in (([big], True), ([big.model_copy(update={"cost_us": 30000.0, "step_ratio": 0.3})], False)):
+        out = io.StringIO()
+        render(d.model_copy(update={"unexplained": seen}), Console(file=out, width=100, markup=False))
+        text = out.getvalue()
+        assert ("exposed takes 90.0 %" in text.split("1. [")[0]) is first
+        assert "exposed (on rank 0): e" in text.split("1. [")[1]

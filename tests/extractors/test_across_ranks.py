@@ -197,6 +197,23 @@ def test_coverage_by_declared_world_and_by_what_was_given(build, over):
     assert (fact.expected_count, fact.missing_ranks) == (4, (1, 2))
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_lower_bound"),
+    [
+        (RankSettings(parallel={"world_size": 8}), False),
+        (RankSettings(parallel={"world_size": 1}), True),  # contradicted: rank 1 was profiled
+        (RankSettings(groups=(GroupInfo("a", "default_group", tuple(range(8))),)), False),
+        (RankSettings(groups=(GroupInfo("a", "dp", (1, 7)),)), True),
+        (RankSettings(), True),
+    ],
+)
+def test_a_number_of_ranks_that_was_not_declared_is_a_lower_bound(build, over, settings, is_lower_bound):
+    (fact,) = over(build.rank(1, settings))["rank_coverage"]
+    assert fact.is_lower_bound is is_lower_bound
+    (fact,) = over(build.rank(1, settings, comm_ops=[op("a", 5)], comm_links=[link(1, 9, 9, 1)]))["rank_coverage"]
+    assert fact.is_lower_bound is is_lower_bound
+
+
 def test_environment_and_versions_are_merged_over_ranks(build, over):
     settings = [RankSettings(environment={"A": "1", "B": ""}, versions={"cann": "8.0", "torch_npu": "2.1"}),
                 RankSettings(environment={"A": "2", "B": ""}, versions={"cann": "8.1", "torch_npu": "2.1"}),

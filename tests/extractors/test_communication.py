@@ -69,6 +69,29 @@ def test_packets_are_counted_and_weighted(build):
     assert packet_size(0, build.rank(comm_packets=packets), STEPS) == []
 
 
+def test_transfer_time_is_that_of_the_operators_not_of_their_parallel_links(build):
+    # a: 25 ms elapsed, 8 of them transfer, though its links sum up to 20; b took 6 of 10, but its link only 5.
+    ops = [op("a", 25, transit=8), op("b", 10, transit=6), op("c", 20, transit=10), op("d", 90, transit=90)]
+    packets = [{"packet_bytes": 1e6, "packet_count": 3, "transit_ns": MS}]
+    tables = build.rank(comm_ops=ops, comm_bandwidth=BANDWIDTH, comm_packets=packets)
+    hccs, rdma = link_bandwidth(0, tables, STEPS)
+    assert (hccs.transfer_us, hccs.transfer_step_ratio) == (8_000 + 5_000, 0.13)
+    assert (rdma.transfer_us, rdma.transfer_step_ratio) == (10_000, 0.1)
+    (packet,) = packet_size(0, tables, STEPS)
+    assert (packet.transit_us, packet.transfer_us, packet.transfer_step_ratio) == (1_000, 13_000, 0.13)
+
+
+def test_transfer_time_of_a_transport_from_its_links_or_unknown(build):
+    ops, moves = [op("a", 10, wait=1, idle=10)], [moved("a", 8_000_000, 12, 10)]
+    links = [{"src": 0, "dst": d, "size_bytes": 4_000_000, "transit_ns": 6 * MS} for d in (1, 2)]
+    (found,) = link_bandwidth(0, build.rank(comm_ops=ops, comm_bandwidth=moves, comm_links=links), STEPS)
+    assert (found.transfer_us, found.transfer_step_ratio) == (6_000, 0.06)
+    # Bytes moved in no time: the time was not recorded, and is no zero.
+    for tables in (build.rank(comm_ops=ops, comm_bandwidth=moves), build.rank(comm_bandwidth=moves)):
+        (found,) = link_bandwidth(0, tables, STEPS)
+        assert (found.transfer_us, found.transfer_step_ratio) == (None, None)
+
+
 def transfer(size, length_us=10, **more):
     return {"size_bytes": size, "duration_ns": length_us * US, **more}
 

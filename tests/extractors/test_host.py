@@ -47,7 +47,10 @@ def test_compilation_counts_the_outer_call_only(build):
     (fact,) = operator_compile(0, api_calls(build.rank(api_totals=LEVEL2)), TWO_STEPS)
     assert (fact.compile_count, fact.per_step_count) == (4, 2)
     assert (fact.total_us, fact.per_step_us, fact.step_ratio, fact.longest_us) == (2000, 1000, 0.02, 900)
-    assert fact.source.locator == "row 6"
+    assert (fact.op_compile_us, fact.op_compile_ratio) == (1500, 0.75)
+    assert fact.source.locator == "rows 6, 7"
+    (fact,) = operator_compile(0, api_calls(build.rank(api_totals=[*LEVEL2[:5], *LEVEL2[6:]])), TWO_STEPS)
+    assert (fact.total_us, fact.op_compile_us, fact.op_compile_ratio) == (2000, None, None)
 
 
 def test_no_compilation_is_a_measured_zero_where_acl_calls_are_recorded(build):

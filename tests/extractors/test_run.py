@@ -47,6 +47,7 @@ def as_bytes(run):
 def test_a_folder_becomes_facts_in_canonical_order(folder):
     run = extract_run(discover([folder]))
     assert (run.ranks, run.ranks_expected, run.steps, run.duration_us) == ((0, 1, 2), 3, (7,), 160)
+    assert run.ranks_expected_is_lower_bound is True
     kinds = [fact.kind for fact in run.facts]
     assert kinds == sorted(kinds, key=list(FACT_TYPES).index)
     steps = [fact for fact in run.facts if fact.kind == "step_breakdown"]
