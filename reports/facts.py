@@ -34,5 +34,9 @@ def render_facts(facts: Sequence[Fact], console: Console) -> None:
                 line.append(f"{quantity(name, value)}  ")
             if fact.source:
                 line.append(f"← {clean(fact.source.file, 300)} {clean(fact.source.locator)}", style="dim")
-            table.add_row(line)
-        console.print(table)
+            if console.is_terminal:
+                table.add_row(line)
+            else:
+                console.print(Text("  ") + line, soft_wrap=True)  # one line a fact, for grep
+        if console.is_terminal:
+            console.print(table)

@@ -36,8 +36,11 @@ def render_fact_kinds(console: Console) -> None:
         console.print(Text(kind, style="bold"))
         console.print(Text(f"  {' '.join((model.__doc__ or '').split())}", style="dim"))
         for name, found in scalar_types(model).items():
-            about = model.model_fields[name].description
-            console.print(Text(f"  {name}: {found.__name__}" + (f" – {about}" if about else "")))
+            info = model.model_fields[name]
+            healthy = f" (healthy: {info.examples[0]})" if info.examples and info.examples[0] not in (None, "") else ""
+            console.print(
+                Text(f"  {name}: {found.__name__}{healthy}" + (f" – {info.description}" if info.description else ""))
+            )
         if model.collect:
             console.print(Text(f"  collect: {model.collect}", style="dim"))
 

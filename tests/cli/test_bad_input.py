@@ -166,8 +166,9 @@ def test_an_altered_result_is_refused(tmp_path: Path) -> None:
     assert hermes("explain", whole).exit_code == 0
 
     def circle(d: dict[str, Any]) -> None:
-        fact = next(f for f in d["facts"] if f["derived_by"])
-        fact["derived_by"] = next(f["id"] for f in d["firings"] if fact["id"] in f["bound"].values())
+        used = {i: f["id"] for f in d["firings"] for i in f["bound"].values()}
+        fact = next(f for f in d["facts"] if f["derived_by"] and f["id"] in used)
+        fact["derived_by"] = used[fact["id"]]
 
     damages: list[Callable[[dict[str, Any]], object]] = [
         circle, lambda d: d["firings"].pop(), lambda d: d["facts"].clear(), lambda d: d["rules"].clear(),
