@@ -14,6 +14,7 @@ from hermes_advisor.engine.rules import Rule, Test
 from hermes_advisor.engine.tests_on_facts import compare
 from hermes_advisor.engine.yamlio import Path
 from hermes_advisor.facts.base import unit_of
+from hermes_advisor.facts.conclusions import Cause
 from hermes_advisor.facts.vocabulary import DERIVED_KINDS
 
 
@@ -99,7 +100,28 @@ class WideExpansion:
             yield ("when",), f"the 'in' lists make {expansion(rule)} combinations; at most {MAX_EXPANSION}"
 
 
-CHECKS: tuple[Check, ...] = (MissingTestKind(), BadTest(), LiteralThreshold(), OneSidedThreshold(), WideExpansion())
+class CauseNotBound:
+    """A case rests on the cause that it names: a cause rule concluded it, and the proof shows why."""
+
+    code = "cause-not-bound"
+
+    def run(self, rule: Rule) -> Iterator[tuple[Path, str]]:
+        """Yield cases whose conditions do not bind their own cause."""
+        if rule.case is not None and (Cause.kind, rule.case.cause) not in {p.predicate for p in rule.patterns}:
+            yield (
+                ("cause",),
+                f"no condition binds the cause: add {{alias: cause, fact: cause, where: {{name: {rule.case.cause}}}}}",
+            )
+
+
+CHECKS: tuple[Check, ...] = (
+    MissingTestKind(),
+    BadTest(),
+    LiteralThreshold(),
+    OneSidedThreshold(),
+    WideExpansion(),
+    CauseNotBound(),
+)
 
 
 def lint(knowledge: KnowledgeBase) -> list[Problem]:

@@ -97,7 +97,7 @@ def _with_transit(ops: pd.DataFrame, bandwidth: pd.DataFrame | None, links: pd.D
 
 
 def _transfer_times(tables: RankTables) -> pd.Series | None:
-    """Each operator's own transfer time on the wall clock, 0 where neither it nor its links tell; None: no operators."""
+    """Each operator's own wall-clock transfer time, 0 where neither it nor its links tell; None: no operators."""
     ops = frame_of(tables.comm_ops)
     if ops is None:
         return None

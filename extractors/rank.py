@@ -34,7 +34,7 @@ from hermes_advisor.extractors.memory import memory_peak
 from hermes_advisor.extractors.pipes import block_dim_usage, pipe_utilization
 from hermes_advisor.extractors.readers.ascend_text import read_rank
 from hermes_advisor.extractors.readers.rank_source import RankSource
-from hermes_advisor.extractors.readers.tables import Health, RankTables
+from hermes_advisor.extractors.readers.tables import NO_TABLES, Health, RankTables
 from hermes_advisor.extractors.settings import profile_settings
 from hermes_advisor.extractors.steps import (
     Capture,
@@ -57,6 +57,11 @@ class RankExtract:
     facts: tuple[Fact, ...]
     exchange: Exchange
     health: tuple[Health, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether none of the rank's files could be read."""
+        return any(entry.issue == NO_TABLES for entry in self.health)
 
 
 def extract_rank(source: RankSource) -> RankExtract:

@@ -1,13 +1,14 @@
 """A whole folder, from its discovered ranks to its facts in canonical order.
 
 Comes in: what was discovered, and how many worker processes may be used. Goes out: a ``RunExtract``. The result does
-not depend on the order of files, the number of workers or PYTHONHASHSEED. A rank whose extraction fails, or whose
-worker dies, is left out and named in a health fact; the rest goes on.
+not depend on the order of files, the number of workers or PYTHONHASHSEED. A rank whose extraction fails, whose worker
+dies, or of which no file can be read is left out and named in a health fact, and the rest goes on; with no rank left
+``InputError`` says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hermes_advisor.extractors.across_ranks import WHOLE_FOLDER, facts_over_ranks, trace_health
@@ -15,10 +16,13 @@ from hermes_advisor.extractors.evidence import us
 from hermes_advisor.extractors.executors import Executor, Failure, executor_for
 from hermes_advisor.extractors.rank import RankExtract, extract_rank
 from hermes_advisor.extractors.readers.discover import Discovery
-from hermes_advisor.extractors.readers.tables import Health
+from hermes_advisor.extractors.readers.errors import InputError
+from hermes_advisor.extractors.readers.tables import NO_TABLES, Health
 from hermes_advisor.facts.base import Fact
 from hermes_advisor.facts.run import RankCoverage, TraceHealth
 from hermes_advisor.facts.vocabulary import FACT_TYPES
+
+_CAUSES_NAMED = 3
 
 Progress = Callable[[int, int], None]
 """Called with the number of ranks that are done, and of all."""
@@ -44,7 +48,7 @@ class RunExtract:
 def extract_run(
     discovery: Discovery, jobs: int = 1, *, executor: Executor | None = None, progress: Progress | None = None
 ) -> RunExtract:
-    """Extract all ranks, compare them, and put the facts in order."""
+    """Extract all ranks, compare them, and put the facts in order; ``InputError`` when none of them can be read."""
     sources = discovery.sources
     health: list[tuple[int, Health]] = [(WHOLE_FOLDER, entry) for entry in discovery.health]
     found: dict[int, RankExtract] = {}
@@ -54,11 +58,24 @@ def extract_run(
         if isinstance(outcome, Failure):
             detail = f"the rank is left out: {outcome.reason}"
             health.append((source.rank, Health("rank_failed", "error", 1, detail, source.label)))
+        elif outcome.is_empty:
+            health += [(source.rank, entry) for entry in outcome.health]
         else:
             found[position] = outcome
         if progress is not None:
             progress(done, len(sources))
+    if sources and not found:
+        raise InputError(_nothing_read([entry for _, entry in health]))
     return combine([found[position] for position in sorted(found)], health)
+
+
+def _nothing_read(health: Sequence[Health]) -> str:
+    """Why no rank could be read: what is said of single files, else of the ranks."""
+    bad = [entry for entry in health if entry.severity != "info"]
+    causes = [entry for entry in bad if entry.issue not in ("rank_failed", NO_TABLES, "no_profiler_info")] or bad
+    named = list(dict.fromkeys(f"{entry.file}: {entry.detail}" for entry in causes))
+    more = f" and {len(named) - _CAUSES_NAMED} more" if len(named) > _CAUSES_NAMED else ""
+    return f"no rank could be read: {'; '.join(named[:_CAUSES_NAMED])}{more}"
 
 
 def combine(extracts: Iterable[RankExtract], health: Iterable[tuple[int, Health]] = ()) -> RunExtract:

@@ -30,7 +30,7 @@ from hermes_advisor.extractors.readers.statistics import (
     read_operator_details,
 )
 from hermes_advisor.extractors.readers.step_trace import read_step_trace
-from hermes_advisor.extractors.readers.tables import RankTables, Table
+from hermes_advisor.extractors.readers.tables import NO_TABLES, RankTables, Table
 from hermes_advisor.extractors.readers.trace_view import read_trace_view
 
 FORMAT = "ascend_pytorch_text"
@@ -90,7 +90,9 @@ class _RankReader:
             self._keep(file, "host_op_totals", self._attempt(file, read_operator_details))
         self._derive_kernels()
         if not any(True for _ in self._tables.tables()):
-            self._tables.note("no_tables", "error", "no file of the rank could be read", file=self._source.label)
+            self._tables.note(
+                NO_TABLES, "error", "the rank is left out: no file of it could be read", file=self._source.label
+            )
         self._set_origin()
         return self._tables
 

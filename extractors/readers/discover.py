@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes_advisor.extractors.readers.errors import InputError, UnreadableFileError
 from hermes_advisor.extractors.readers.files import open_file, reason
+from hermes_advisor.extractors.readers.jobs import refuse_several_jobs
+from hermes_advisor.extractors.readers.other_formats import OtherFormat, by_content, by_name
 from hermes_advisor.extractors.readers.rank_source import (
     RankSource,
     label_of,
@@ -41,8 +43,9 @@ TEXT_FILES = frozenset(
 MAX_FOLDERS = 200_000
 MAX_DEPTH = 8
 _SKIPPED = (".", "PROF_")
-_DATABASE = re.compile(r"^(?:ascend_\w+_profiler\w*|analysis|cluster_analysis|msprof_\d+|communication_analyzer)\.db$")
+_DATABASE = re.compile(r"^(?:ascend_\w+_profiler\w*|analysis|communication_analyzer)\.db$")
 _SNIFFED_BYTES = 64 << 10
+_LOOKED_AT = 8
 _WHAT_TO_GIVE = "give a *_ascend_pt folder, a folder of several, or one trace_view.json"
 
 
@@ -62,6 +65,10 @@ class _Search:
     unparsed: list[str] = field(default_factory=list)
     databases: list[str] = field(default_factory=list)
     without_output: list[str] = field(default_factory=list)
+    others: dict[OtherFormat, str] = field(default_factory=dict)
+    """Formats that are not read → the first folder with one."""
+    unknown: list[Path] = field(default_factory=list)
+    """A few files whose content may tell what their names do not."""
     seen: set[tuple[int, int]] = field(default_factory=set)
 
 
@@ -118,6 +125,8 @@ def _take_file(path: Path, search: _Search) -> None:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {reason(error)}") from error
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if (other := by_name([path.name]) or by_content(head)) and not text.startswith(b"["):
+        raise InputError(f"{path}: holds {other.words}, {other.advice}")
     if not text.startswith(b"[") or not (b'"ph"' in head or path.name == "trace_view.json"):
         raise InputError(f"{path}: is no trace_view.json of the Ascend PyTorch profiler; {_WHAT_TO_GIVE}")
     if _mark_seen(path, search):
@@ -169,7 +178,16 @@ def _visit(folder: Path, search: _Search) -> list[Path]:
         search.without_output.append(label_of(folder, search.root))
     if is_raw or is_rank:
         return []
+    _note_other(folder, names, search)
     return [folder / name for name, is_folder in sorted(names.items()) if is_folder and not name.startswith(_SKIPPED)]
+
+
+def _note_other(folder: Path, names: Mapping[str, bool], search: _Search) -> None:
+    """Remember what else the folder holds, for the words that say why it is not read."""
+    if (other := by_name((folder.name, *names))) is not None:
+        search.others.setdefault(other, label_of(folder, search.root))
+    elif len(search.unknown) < _LOOKED_AT:
+        search.unknown += [folder / name for name, is_folder in sorted(names.items()) if not is_folder][:1]
 
 
 def _mark_seen(path: Path, search: _Search) -> bool:
@@ -198,6 +216,13 @@ def _nothing_found(path: Path, search: _Search) -> str:
         )
     if search.without_output:
         return f"{path}: no file of {OUTPUT_FOLDER} that can be read (first: {search.without_output[0]}); copy it whole"
+    for file in search.unknown:
+        if (other := by_content(_head_of(file))) is not None:
+            search.others.setdefault(other, label_of(file, search.root))
+    if search.others:
+        other, first = next(iter(search.others.items()))
+        where = "" if first == path.name else f" (first: {first})"
+        return f"{path}: holds {other.words}{where}, {other.advice}"
     names = names_in(path)
     if names is None:
         return f"{path}: the folder cannot be listed; check its permissions"
@@ -206,8 +231,17 @@ def _nothing_found(path: Path, search: _Search) -> str:
     return f"{path}: holds no profile of the Ascend PyTorch profiler; {_WHAT_TO_GIVE}"
 
 
+def _head_of(path: Path) -> bytes:
+    try:
+        with open_file(path) as handle:
+            return handle.read(_SNIFFED_BYTES)
+    except (UnreadableFileError, OSError):
+        return b""
+
+
 def _settle(search: _Search) -> Discovery:
-    """Give every rank one source and every source a rank."""
+    """Give every rank one source and every source a rank; raise ``InputError`` when they cannot be of one job."""
+    refuse_several_jobs(search.found, search.root)
     health = list(search.health)
     for labels, issue, detail in (
         (search.unparsed, "not_parsed", "raw data never parsed: run torch_npu.profiler.profiler.analyse on it"),
@@ -221,7 +255,12 @@ def _settle(search: _Search) -> Discovery:
         detail = f"several captures of one rank: the latest was taken, left out: {_listing(s.label for s in left_out)}"
         health.append(Health("several_captures", "warning", len(left_out), detail))
     unknown = sorted((s for s in search.found if not s.rank_known), key=lambda s: s.label)
-    return Discovery(tuple(sorted([*chosen, *numbered(unknown, chosen)], key=lambda s: s.rank)), tuple(health))
+    if chosen and unknown:
+        # A number made up here would pass for a rank of the job, and be compared with its ranks.
+        detail = f"nothing names their rank, beside ranks that are named: {_listing(s.label for s in unknown)}"
+        health.append(Health("unnamed_rank_left_out", "warning", len(unknown), detail))
+        unknown = []
+    return Discovery(tuple(sorted([*chosen, *numbered(unknown)], key=lambda s: s.rank)), tuple(health))
 
 
 def _listing(labels: Iterable[str]) -> str:

@@ -7,13 +7,14 @@ declare the same sizes and are captured together; several captures of the same r
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from hermes_advisor.extractors.readers.errors import InputError
 from hermes_advisor.extractors.readers.rank_source import RankSource, label_of
+from hermes_advisor.extractors.readers.settings import WORLD_SIZE
 
 TOGETHER_NS = 600 * 10**9
 """Ranks of one job end a capture at the same step; clocks of nodes differ by seconds, and stopping can take minutes."""
@@ -33,6 +34,10 @@ class _Session:
     @property
     def ranks(self) -> set[int]:
         return {source.rank for source in self.sources if source.rank_known}
+
+    @property
+    def declared(self) -> dict[str, int]:
+        return {name: value for source in self.sources for name, value in source.declared}
 
     @property
     def parents(self) -> set[Path]:
@@ -72,23 +77,23 @@ def _sessions(sources: Sequence[RankSource]) -> list[_Session]:
 
 
 def _by_declaration(group: Sequence[RankSource]) -> list[list[RankSource]]:
-    parts: list[list[RankSource]] = []
+    parts: list[tuple[dict[str, int], list[RankSource]]] = []
     for source in sorted(group, key=lambda source: -len(source.declared)):
-        part = next((part for part in parts if not any(_contradict(source, other) for other in part)), None)
+        mine = dict(source.declared)
+        part = next((part for part in parts if not _contradict(mine, part[0])), None)
         if part is None:
-            parts.append([source])
-        else:
-            part.append(source)
-    return parts
+            parts.append(part := ({}, []))
+        part[0].update(mine)
+        part[1].append(source)
+    return [part for _, part in parts]
 
 
-def _contradict(one: RankSource, other: RankSource) -> bool:
-    mine, others = dict(one.declared), dict(other.declared)
-    return any(mine[name] != others[name] for name in mine.keys() & others.keys())
+def _contradict(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
+    return any(one[name] != other[name] for name in one.keys() & other.keys())
 
 
 def _jobs(sessions: Sequence[_Session]) -> list[list[_Session]]:
-    """Sessions of one job together; the rest of the sources belongs to it only through one that is like it."""
+    """The sessions that may be one job's, together."""
     jobs: list[list[_Session]] = []
     for session in sessions:
         like = [job for job in jobs if any(_same_job(session, other) for other in job)]
@@ -98,8 +103,8 @@ def _jobs(sessions: Sequence[_Session]) -> list[list[_Session]]:
 
 
 def _same_job(one: _Session, other: _Session) -> bool:
-    """Whether the second session may be another capture of the first one's ranks."""
-    if any(_contradict(mine, others) for mine in one.sources[:1] for others in other.sources):
+    """Whether two sessions may be of one job: at one time, or as several captures of the same ranks."""
+    if _contradict(one.declared, other.declared):
         return False
     apart = one.apart_ns(other)
     if apart == 0:
@@ -110,27 +115,26 @@ def _same_job(one: _Session, other: _Session) -> bool:
 
 
 def _refusal(jobs: Sequence[list[_Session]], root: Path) -> str:
-    sources = [sorted((s for session in job for s in session.sources), key=lambda s: s.label) for job in jobs]
-    folders = [Path(os.path.commonpath([s.path for s in job])) for job in sources]
-    words = []
-    for i, (folder, job) in enumerate(zip(folders, sources, strict=True)):
-        is_its_own = not any(s.path.is_relative_to(folder) for j, others in enumerate(sources) if j != i for s in others)
-        name = label_of(folder, root) if is_its_own else _listing(source.label for source in job)
-        words.append(f"{name} ({_about(job)})")
-    return f"{root}: holds profiles of {len(jobs)} different jobs: {_listing(words, '; ')}; give the folders of one of them"
+    members = [sorted((s for session in job for s in session.sources), key=lambda s: s.label) for job in jobs]
+    named = "; ".join(sorted(_named(job, [s for other in members if other is not job for s in other], root)
+                             for job in members)[:_NAMED])  # fmt: skip
+    more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
+    return f"{root}: holds profiles of {len(jobs)} different jobs or captures: {named}{more}; give the folder of one"
 
 
-def _about(job: Sequence[RankSource]) -> str:
+def _named(job: Sequence[RankSource], others: Sequence[RankSource], root: Path) -> str:
+    """The folder that holds this job alone, else its ranks' folders; and what tells it from the others."""
+    folder = Path(os.path.commonpath([source.path for source in job]))
+    alone = not any(source.path.is_relative_to(folder) for source in others)
+    name = label_of(folder, root) if alone else _listing([source.label for source in job])
     ranks = sorted({source.rank for source in job if source.rank_known})
-    said = [f"rank{'s' if len(ranks) > 1 else ''} {_listing(map(str, ranks), of_texts=False)}" if ranks else "no rank named"]
-    worlds = sorted({value for source in job for name, value in source.declared if name == "world_size"})
-    said += [f"world size {world}" for world in worlds]
-    if times := [source.captured_ns for source in job if source.captured_ns]:
-        said.append(f"captured {datetime.fromtimestamp(max(times) // 10**9, timezone.utc):%Y-%m-%d %H:%M} UTC")
-    return ", ".join(said)
+    about = [f"rank{'s' if len(ranks) > 1 else ''} {_listing([str(r) for r in ranks])}" if ranks else "rank not named"]
+    about += [f"world size {world}" for world in sorted({n for s in job for key, n in s.declared if key == WORLD_SIZE})]
+    if captured := max(source.captured_ns for source in job):
+        about.append(f"captured {datetime.fromtimestamp(captured // 10**9, timezone.utc):%Y-%m-%d %H:%M} UTC")
+    return f"{name} ({', '.join(about)})"
 
 
-def _listing(texts: Iterable[str], between: str = ", ", *, of_texts: bool = True) -> str:
-    named = sorted(texts) if of_texts else list(texts)
-    more = len(named) - _NAMED
-    return between.join(named[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _listing(texts: Sequence[str]) -> str:
+    more = len(texts) - _NAMED
+    return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

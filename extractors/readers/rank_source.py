@@ -12,9 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hermes_advisor.extractors.readers.capture_time import first_time_ns, plausible
 from hermes_advisor.extractors.readers.errors import UnreadableFileError
 from hermes_advisor.extractors.readers.files import read_json
-from hermes_advisor.extractors.readers.settings import INFO_NAME, METADATA_NAME, collection_end_ns, rank_of
+from hermes_advisor.extractors.readers.settings import (
+    INFO_NAME,
+    METADATA_NAME,
+    collection_end_ns,
+    declared_sizes,
+    rank_of,
+)
 from hermes_advisor.extractors.readers.tables import Health
 
 _SMALL_JSON_BYTES = 16 << 20
@@ -40,7 +47,16 @@ class RankSource:
     metadata: Path | None = None
     metadata_file: str = ""
     collection_end_ns: int = 0
+    captured_ns: int = 0
+    """When the capture ended or, where that is not recorded, began; Unix time, 0: not known."""
+    declared: tuple[tuple[str, int], ...] = ()
+    """Sizes of the job as this rank declares them, by name."""
     health: tuple[Health, ...] = ()
+
+    @property
+    def ended_ns(self) -> int:
+        """When the capture ended, on whatever clock, else when it began."""
+        return self.collection_end_ns or self.captured_ns
 
 
 def rank_source(folder: Path, output: Path, root: Path, *, timeline_only: bool = False) -> RankSource:
@@ -50,6 +66,7 @@ def rank_source(folder: Path, output: Path, root: Path, *, timeline_only: bool =
     health: list[Health] = []
     info, info_data, metadata, metadata_data = _describe(folder, prefix, health)
     rank = rank_of(info_data, info.name if info else "", metadata_data)
+    ended = collection_end_ns(info_data)
     return RankSource(
         rank=-1 if rank is None else rank,
         rank_known=rank is not None,
@@ -62,7 +79,9 @@ def rank_source(folder: Path, output: Path, root: Path, *, timeline_only: bool =
         info_file=f"{prefix}{info.name}" if info else "",
         metadata=metadata,
         metadata_file=f"{prefix}{metadata.name}" if metadata else "",
-        collection_end_ns=collection_end_ns(info_data),
+        collection_end_ns=ended,
+        captured_ns=plausible(ended) or first_time_ns(output),
+        declared=declared_sizes(metadata_data),
         health=tuple(health),
     )
 
@@ -97,7 +116,7 @@ def _object(path: Path, prefix: str, health: list[Health]) -> Mapping[str, Any]:
 
 def preference(source: RankSource) -> tuple[int, str]:
     """Sort key of captures of one rank: the latest first, then by label."""
-    return -source.collection_end_ns, source.label
+    return -source.ended_ns, source.label
 
 
 def one_per_rank(sources: Iterable[RankSource]) -> tuple[list[RankSource], list[RankSource]]:
@@ -116,25 +135,20 @@ def one_per_rank(sources: Iterable[RankSource]) -> tuple[list[RankSource], list[
         else:
             chosen[source.rank] = source
     if left_out:
-        taken_from = min(chosen[rank].collection_end_ns for rank in twice)
-        left_until = max(source.collection_end_ns for source in left_out)
+        taken_from = min(chosen[rank].ended_ns for rank in twice)
+        left_until = max(source.ended_ns for source in left_out)
         for rank in [rank for rank in chosen if rank not in twice and left_until < taken_from]:
-            end = chosen[rank].collection_end_ns
+            end = chosen[rank].ended_ns
             if end and abs(end - left_until) < abs(end - taken_from):
                 left_out.append(chosen.pop(rank))
     return list(chosen.values()), sorted(left_out, key=lambda s: s.label)
 
 
-def numbered(unknown: Sequence[RankSource], known: Sequence[RankSource]) -> Iterator[RankSource]:
-    """Give sources without a rank the lowest numbers that are free."""
-    used = {source.rank for source in known}
-    rank = 0
-    for source in unknown:
-        while rank in used:
-            rank += 1
-        used.add(rank)
+def numbered(unknown: Sequence[RankSource]) -> Iterator[RankSource]:
+    """Number sources of which none has a rank."""
+    for rank, source in enumerate(unknown):
         detail = f"neither profiler_info nor profiler_metadata names the rank: called {rank} here"
-        health = Health("unknown_rank", "warning" if used - {rank} else "info", 1, detail, source.label)
+        health = Health("unknown_rank", "warning" if len(unknown) > 1 else "info", 1, detail, source.label)
         yield replace(source, rank=rank, health=(*source.health, health))
 
 

@@ -14,6 +14,10 @@ from hermes_advisor.extractors.readers.tables import GroupInfo, RankSettings
 
 INFO_NAME = re.compile(r"^profiler_info(?:_(\d{1,9}))?\.json$")
 METADATA_NAME = "profiler_metadata.json"
+WORLD_SIZE = "world_size"
+_WHOLE = "default_group"
+"""Role of the group of all ranks."""
+
 _LEVEL = re.compile(r"level_?(none|\d)$", re.IGNORECASE)
 _VERSIONS = {"torch_npu": "torch_npu_version", "cann": "cann_version"}
 
@@ -29,6 +33,18 @@ def rank_of(info: Mapping[str, Any], info_name: str, metadata: Mapping[str, Any]
 def collection_end_ns(info: Mapping[str, Any]) -> int:
     """When the capture ended, as Unix nanoseconds; 0 where it is not recorded."""
     return scaled(_dict(info, "end_info").get("collectionTimeEnd"), 0)
+
+
+def declared_sizes(metadata: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """The sizes that every rank of a job declares alike, by name: the world's, and those of its parallel layout."""
+    arguments = _dict(metadata, "distributed_args")
+    sizes = {
+        name: n for name, v in arguments.items() if name.endswith("_size") and (n := _whole(v)) is not None and n > 0
+    }
+    if WORLD_SIZE not in sizes:
+        whole = [len(group.ranks) for group in _groups(_dict(metadata, "parallel_group_info")) if group.role == _WHOLE]
+        sizes |= {WORLD_SIZE: max(whole)} if whole else {}
+    return tuple(sorted(sizes.items()))
 
 
 def rank_settings(

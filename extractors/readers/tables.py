@@ -48,6 +48,9 @@ from pathlib import Path
 
 import pandas as pd
 
+NO_TABLES = "no_tables"
+"""Health issue of a rank of which no file could be read."""
+
 
 @dataclass(frozen=True)
 class Table:

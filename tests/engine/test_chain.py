@@ -278,3 +278,17 @@ def test_a_case_explains_symptoms_on_the_ranks_it_says(write_base: Writer, where
     explained = {symptoms[i] for i in finding.consequences}
     assert explained == {"same": {0}, "others": {1}, "any": {0, 1}}[where]
     assert [r for u in d.unexplained for r in u.ranks] == ([1] if where == "same" else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("cause: cpu.dispatch\nparams", "cause: cpu.gc\nparams", "cause-not-bound"),
+        ("rank: $cause.rank, short", "op: 1, rank: $cause.rank, short".replace("op: 1", "kernel_count: {in: [" + ",".join(map(str, range(300))) + "]}"), "wide-in"),
+        ("short_kernel_ratio: 0.1}", "short_kernel_ration: 0.1}", "bad-test-fact"),
+    ],
+)  # fmt: skip
+def test_lint_codes(write_base: Writer, old: str, new: str, code: str) -> None:
+    assert old in texts.CASE
+    folder = write_base({**texts.FILES, "cases/cpu/many-short-kernels.yaml": texts.CASE.replace(old, new)})
+    assert code in {p.code for p in lint(load_folders([folder]))}

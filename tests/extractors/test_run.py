@@ -12,6 +12,7 @@ import pytest
 from hermes_advisor.extractors.executors import Failure, ProcessExecutor, SerialExecutor, executor_for
 from hermes_advisor.extractors.rank import extract_rank, extract_tables
 from hermes_advisor.extractors.readers.discover import discover
+from hermes_advisor.extractors.readers.errors import InputError
 from hermes_advisor.extractors.readers.tables import Health
 from hermes_advisor.extractors.run import canonical, combine, extract_run
 from hermes_advisor.facts.run import SoftwareVersion
@@ -149,3 +150,19 @@ def test_an_extract_can_be_sent_between_processes(folder):
     extract = extract_rank(discover([folder]).sources[0])
     again = pickle.loads(pickle.dumps(extract))
     assert (again.facts, again.health) == (extract.facts, extract.health)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\x00\x01", b'{"a": 1}'])
+def test_a_folder_of_which_nothing_can_be_read_is_unusable(tmp_path, content):
+    (tmp_path / "trace_view.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"^no rank could be read: trace_view\.json: .+$"):
+        extract_run(discover([tmp_path]))
+
+
+def test_a_rank_of_which_nothing_can_be_read_is_left_out_and_named(folder):
+    for file in (folder / "host_8_ascend_pt" / "ASCEND_PROFILER_OUTPUT").iterdir():
+        file.write_bytes(b"")
+    run = extract_run(discover([folder]))
+    assert run.ranks == (0, 2)
+    assert [(h.rank, h.severity) for h in run.health if h.issue == "no_tables"] == [(1, "error")]
+    assert not [fact for fact in run.facts if fact.kind == "step_breakdown" and fact.rank == 1]

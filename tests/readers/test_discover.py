@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pickle
 from collections.abc import Callable
@@ -78,11 +79,23 @@ def test_a_device_id_is_no_rank(make_rank: Make) -> None:
     assert found(discover([folder])) == [(2, True, "r")]
 
 
-def test_ranks_unknown_get_the_lowest_free_numbers(make_rank: Make, tmp_path: Path) -> None:
-    make_rank("run/a", info(1))
+def test_ranks_unknown_are_numbered_in_order_of_their_names(make_rank: Make, tmp_path: Path) -> None:
     make_rank("run/c", {})
     make_rank("run/b", None)
-    assert found(discover([tmp_path / "run"])) == [(0, False, "b"), (1, True, "a"), (2, False, "c")]
+    discovery = discover([tmp_path / "run"])
+    assert found(discovery) == [(0, False, "b"), (1, False, "c")]
+    assert [h.severity for s in discovery.sources for h in s.health] == ["warning", "warning"]
+
+
+def test_a_profile_without_a_rank_is_never_given_one_beside_named_ranks(
+    make_rank: Make, write: Write, tmp_path: Path
+) -> None:
+    make_rank("run/a", info(1))
+    write("run/trace_view/trace_view.json", TRACE)
+    discovery = discover([tmp_path / "run"])
+    assert found(discovery) == [(1, True, "a")]
+    assert [(h.issue, h.severity, h.count) for h in discovery.health] == [("unnamed_rank_left_out", "warning", 1)]
+    assert discovery.health[0].detail.endswith(": trace_view")
 
 
 def test_a_copied_folder_is_taken_once_and_named(make_rank: Make, tmp_path: Path) -> None:
@@ -251,6 +264,63 @@ def pipe(tmp_path: Path) -> Path:
     return tmp_path / "trace_view.json"
 
 
+def one_file(name: str, content: str | bytes = "x") -> Callable[[Path], Path]:
+    """Makes a folder that holds the file, two levels down."""
+
+    def make(tmp_path: Path) -> Path:
+        path = tmp_path / "given" / "inner" / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return tmp_path / "given"
+
+    return make
+
+
+KINETO = '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": []}'
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (one_file("w0.pt.trace.json.gz"), "Kineto traces"),
+        (one_file("rank0.json.gz", gzip.compress(KINETO.encode())), "Kineto traces"),
+        (one_file("rank0.json.gz", gzip.compress(KINETO.encode())[:20] + b"damage"), "holds no profile"),
+        (one_file("ascend_timeline_display_0.json"), "MindSpore profiles"),
+        (one_file("step_trace_raw_1_detail_time.csv"), "MindSpore profiles"),
+        (one_file("cluster_step_trace_time.csv"), "ranks that it was made from (*_ascend_pt)"),
+        (one_file("cluster_analysis.db"), "output of cluster analysis"),
+        (one_file("PROF_000001_2023_ABC/device_0/start_info"), "msprof data"),
+        (one_file("op_summary_1.csv"), "msprof data"),
+        (one_file("train.log"), "training logs"),
+        (one_file("a.txt", "iteration 5/100 | elapsed time per iteration (ms): 12"), "training logs"),
+        (one_file("a.txt", "nothing of the kind"), "holds no profile"),
+    ],
+)
+@pytest.mark.parametrize("given", ["folder", "file"])
+def test_what_is_known_but_not_read_is_called_by_its_name(
+    tmp_path: Path, make: Callable[[Path], Path], words: str, given: str
+) -> None:
+    path = make(tmp_path)
+    if given == "file":
+        path = next(p for p in path.rglob("*") if p.is_file())
+        words = words if "device_0" not in path.parts else "is no trace_view.json"
+        words = "is no trace_view.json" if words == "holds no profile" else words
+    with pytest.raises(InputError) as error:
+        discover([path])
+    message = str(error.value)
+    assert message.startswith(f"{path}: ")
+    assert words in message
+    assert "not read yet" in message or "no profile" in message or "is no trace_view.json" in message
+    assert "\n" not in message
+
+
+def test_the_analysis_of_a_cluster_beside_its_ranks_disturbs_nothing(make_rank: Make, tmp_path: Path) -> None:
+    make_rank("run/r0", info(0))
+    (tmp_path / "run" / "cluster_analysis_output").mkdir()
+    (tmp_path / "run" / "cluster_analysis_output" / "cluster_step_trace_time.csv").write_text("x")
+    assert found(discover([tmp_path / "run"])) == [(0, True, "r0")]
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -261,7 +331,7 @@ def pipe(tmp_path: Path) -> Path:
         (text_file, "is no trace_view.json"),
         (csv_file, "is no trace_view.json"),
         (empty_trace, "is empty"),
-        (kineto, "is no trace_view.json"),
+        (kineto, "holds Kineto traces"),
         (pipe, "is a directory or a device"),
         (raw, "torch_npu.profiler.profiler.analyse"),
         (databases, "export_type=[ExportType.Text]"),
