@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = ("3.11", "3.10", "3.12", "3.13")
 TOOLS = ["hypothesis>=6.100", "jsonschema>=4.21", "pytest>=8.2", "pytest-xdist>=3.6"]
-CHECKERS = ["import-linter>=2.0", "mypy>=1.11", "pandas-stubs>=2.1", "ruff>=0.6", "types-jsonschema", "types-PyYAML"]
+CHECKERS = ["import-linter>=2.0", "mypy>=1.11", "pandas-stubs>=2.1", "ruff~=0.17.6", "types-jsonschema", "types-PyYAML"]
 CLOSING = re.compile(r"(\d+) (passed|failed|skipped|error)")
 
 
