@@ -27,6 +27,7 @@ WHOLE_FOLDER = -1
 _MISSING_NAMED = 16
 _WORLD, _GROUPS = "distributed_args.world_size", "parallel_group_info"
 _PEERS, _ONLY_SEEN = "peers in communication_matrix.json", "the profiles given"
+_METADATA, _INFO = "profiler_metadata", "profiler_info"
 _SEVERITIES = ("info", "warning", "error")
 
 
@@ -64,7 +65,11 @@ def rank_coverage(exchanges: Sequence[Exchange]) -> RankCoverage:
     is_declared = (evidence == _WORLD or (evidence == _GROUPS and whole)) and expected > max(seen)
     expected = max(expected, max(seen) + 1)
     first = exchanges[0]
-    file = first.links_file if evidence == _PEERS else first.settings.metadata_file
+    file, reader = first.settings.metadata_file, _METADATA
+    if evidence == _PEERS:
+        file, reader = first.links_file, first.links_reader
+    elif evidence == _ONLY_SEEN:
+        file, reader = first.label, ""
     missing = (rank for rank in range(expected) if rank not in seen)
     return RankCoverage(
         seen_count=len(seen),
@@ -73,7 +78,7 @@ def rank_coverage(exchanges: Sequence[Exchange]) -> RankCoverage:
         is_lower_bound=not is_declared,
         missing_ranks=tuple(rank for rank, _ in zip(missing, range(_MISSING_NAMED), strict=False)),
         evidence=evidence,
-        source=Source(file=file or first.label, locator=evidence),
+        source=Source(file=file or first.label, locator=evidence, reader=reader),
     )
 
 
@@ -90,7 +95,9 @@ def environment_variable(exchanges: Sequence[Exchange]) -> list[EnvironmentVaria
             is_set=value != "",
             ranks_count=len(having),
             ranks=tuple(exchange.rank for exchange in having),
-            source=Source(file=having[0].settings.metadata_file, locator=f"ENV_VARIABLES/{clean(name)}"),
+            source=Source(
+                file=having[0].settings.metadata_file, locator=f"ENV_VARIABLES/{clean(name)}", reader=_METADATA
+            ),
         )
         for (name, value), having in sorted(ranks.items())
     ]
@@ -109,7 +116,7 @@ def software_version(exchanges: Sequence[Exchange]) -> list[SoftwareVersion]:
             version=clean(version),
             versions_seen_count=sum(1 for other, _ in ranks if other == component),
             ranks=tuple(exchange.rank for exchange in having),
-            source=Source(file=having[0].settings.info_file, locator=f"{clean(component)}_version"),
+            source=Source(file=having[0].settings.info_file, locator=f"{clean(component)}_version", reader=_INFO),
         )
         for (component, version), having in sorted(ranks.items())
     ]

@@ -1,21 +1,24 @@
 """Small shared pieces: nanoseconds → microseconds, ratios, and where a number was read; in: tables, out: values.
 
-A locator is what a reviewer needs to find a number again: ``row 3``, ``rows 3, 8, 12 and 40 more`` of a CSV,
-``step13/collective/…`` of a JSON file, or ``events 12.345–67.890 ms`` of a timeline (from the rank's own origin).
+A locator is what a reviewer needs to find a number again: ``data row 3``, ``data rows 3, 8, 12 and 40 more`` of a CSV
+(the header is not counted), ``step13/collective/…`` of a JSON file, or ``events 12.345–67.890 ms; t0 = … µs`` of a
+timeline: times count from the rank's own origin, the earliest time in its files, which stands there in Unix time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hermes_advisor.extractors.readers.tables import Table
-from hermes_advisor.facts.base import Instance, Source
+from hermes_advisor.facts.base import Fact, Instance, Source
+
+AnyFact = TypeVar("AnyFact", bound=Fact)
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,6 +29,8 @@ WORST = 3
 _ROWS_NAMED = 3
 _INT64_SAFE = 2.0**62
 _NAME_LENGTH = 200
+_T0 = "t0 = "
+_TIMED = re.compile(r"\d ms\b")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -102,14 +107,32 @@ def source(table: Table, locator: str) -> Source:
     return Source(file=table.file, locator=locator, reader=table.reader)
 
 
+def t0(locator: str, origin_ns: int) -> str:
+    """The locator, with the origin that its times count from."""
+    if origin_ns <= 0 or _T0 in locator:
+        return locator
+    return f"{locator}{'; ' if locator else ''}{_T0}{origin_ns // 1000}.{origin_ns % 1000:03d} µs"
+
+
+def with_t0(fact: AnyFact, origin_ns: int) -> AnyFact:
+    """The fact; where its source or its instances tell times, the source says what they count from."""
+    if fact.source is None:
+        return fact
+    timed = _TIMED.search(fact.source.locator) or any(i.start_us is not None for i in getattr(fact, "worst", ()))
+    if not timed:
+        return fact
+    locator = t0(fact.source.locator, origin_ns)
+    return fact.model_copy(update={"source": fact.source.model_copy(update={"locator": locator})})
+
+
 def rows(numbers: Iterable[int]) -> str:
-    """``row 3``, or the first few of many rows and how many more there are."""
+    """``data row 3``, or the first few of many rows and how many more there are."""
     known = sorted({int(n) for n in numbers if int(n) >= 0})
     if not known:
         return ""
     named = ", ".join(str(n) for n in known[:_ROWS_NAMED])
     more = len(known) - _ROWS_NAMED
-    return f"row{'s' if len(known) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
+    return f"data row{'s' if len(known) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
 
 
 def events(starts: Ints | Sequence[int], ends: Ints | Sequence[int]) -> str:

@@ -42,6 +42,8 @@ class Exchange:
 
     rank: int
     label: str
+    origin_ns: int = 0
+    """What the rank's times count from, as Unix time; 0: unknown."""
     settings: RankSettings = field(default_factory=RankSettings)
     steps: tuple[StepParts, ...] = ()
     capture: Capture | None = None
@@ -65,6 +67,7 @@ def exchange_of(tables: RankTables, parts: list[StepParts], capture: Capture | N
     return Exchange(
         rank=tables.rank,
         label=tables.label,
+        origin_ns=tables.origin_ns,
         settings=tables.settings,
         steps=tuple(parts),
         capture=capture,

@@ -31,6 +31,10 @@ def free_time(rank: int, tables: RankTables, capture: Capture) -> list[FreeTime]
         free = worked.gaps()
     if table is None or not len(worked):
         return []
+    if capture.windows is not None:
+        free, span = free.common(capture.windows), span.common(capture.windows)
+    if not len(span):
+        return []
     span_ns = int(span.ends[-1] - span.starts[0])
     lengths = free.ends - free.starts
     longest = int(lengths.max()) if len(free) else 0

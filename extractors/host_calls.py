@@ -29,8 +29,10 @@ from hermes_advisor.extractors.evidence import (
     total,
     us,
 )
+from hermes_advisor.extractors.intervals import Intervals
 from hermes_advisor.extractors.readers.tables import RankTables, Table
 from hermes_advisor.extractors.steps import Capture
+from hermes_advisor.extractors.windows import inside
 from hermes_advisor.facts.base import Instance, Source
 from hermes_advisor.facts.host import HostApi, HostSynchronization, OperatorCompile
 
@@ -56,10 +58,10 @@ class Calls:
 
     frame: pd.DataFrame
     table: Table
-
-    def of_level(self, level: str) -> pd.DataFrame:
-        """The rows of one level."""
-        return self.frame[self.frame["level"] == level]
+    levels: frozenset[str]
+    """The levels that were recorded, be it with no call within the steps."""
+    within: str = ""
+    """Which part of the capture is summed, in words; empty: all of it."""
 
     def matching(self, level: str, pattern: re.Pattern[str]) -> pd.DataFrame:
         """The rows of one level whose API name matches as a whole."""
@@ -68,28 +70,41 @@ class Calls:
     def source(self, chosen: pd.DataFrame) -> Source:
         """Where the chosen rows, or with none of them the whole table, were read."""
         if chosen.empty:
-            return source(self.table, "no such call in the table")
+            return source(self.table, f"no such call{self.within}")
         names = ", ".join(sorted({clean(api) for api in texts(chosen, "api")}))
-        return source(self.table, rows(chosen["row"].tolist()) or f"all events of {names}")
+        return source(self.table, rows(chosen["row"].tolist()) or f"events of {names}{self.within}")
 
 
-def api_calls(tables: RankTables) -> Calls | None:
-    """The sums of api_totals, else of the timeline's calls; None: no API level was recorded."""
-    if (totals := measured(tables.api_totals)) is not None:
-        named = _named(totals.frame)
-        return Calls(named[["level", "api", "call_count", "total_ns", "max_ns", "row"]], totals)
-    if (calls := measured(tables.host_apis)) is not None:
-        spent = _named(calls.frame).groupby(["level", "api"], sort=True)["duration_ns"]
+def api_calls(tables: RankTables, windows: Intervals | None = None) -> Calls | None:
+    """The calls of the captured steps, else of the whole capture; None: no API level was recorded.
+
+    api_totals sums over all that was captured, the profiler's own start and stop included. Where the steps' windows are
+    known and the timeline has every call, those within the steps are summed instead.
+    """
+    totals, calls = measured(tables.api_totals), measured(tables.host_apis)
+    if calls is not None and (totals is None or (windows is not None and _has_all(calls.frame, totals.frame))):
+        named = _named(calls.frame)
+        spent = inside(named, windows).groupby(["level", "api"], sort=True)["duration_ns"]
         summed = pd.DataFrame(
             {"call_count": spent.size(), "total_ns": spent.agg(total), "max_ns": spent.max()}
         ).reset_index()
         summed["row"] = -1
-        return Calls(summed, calls)
-    return None
+        return Calls(summed, calls, frozenset(named["level"]), "" if windows is None else " within the steps")
+    if totals is None:
+        return None
+    named = _named(totals.frame)
+    return Calls(named[["level", "api", "call_count", "total_ns", "max_ns", "row"]], totals, frozenset(named["level"]))
 
 
-def host_api(rank: int, calls: Calls, capture: Capture) -> list[HostApi]:
+def _has_all(calls: pd.DataFrame, totals: pd.DataFrame) -> bool:
+    return len(calls) >= total(totals["call_count"])
+
+
+def host_api(rank: int, tables: RankTables, capture: Capture) -> list[HostApi]:
     """The costliest APIs. Levels nest: an acl call contains its runtime calls, so sums over levels mean nothing."""
+    calls = api_calls(tables, capture.windows)
+    if calls is None:
+        return []
     spent = calls.frame[calls.frame["total_ns"] > 0]
     ordered = spent.sort_values(["total_ns", "level", "api"], ascending=[False, True, True], kind="stable")
     return [
@@ -104,15 +119,16 @@ def host_api(rank: int, calls: Calls, capture: Capture) -> list[HostApi]:
             max_us=us(max(longest, spent_ns / max(1, int(count)))),
             per_step_us=capture.per_step_us(spent_ns),
             step_ratio=capture.ratio(spent_ns),
-            source=source(calls.table, rows([row]) or f"all events of {clean(api)}"),
+            source=source(calls.table, rows([row]) or f"events of {clean(api)}{calls.within}"),
         )
         for level, api, count, spent_ns, longest, row in ordered.head(COSTLIEST).itertuples(index=False)
     ]
 
 
-def operator_compile(rank: int, calls: Calls, capture: Capture) -> list[OperatorCompile]:
+def operator_compile(rank: int, tables: RankTables, capture: Capture) -> list[OperatorCompile]:
     """Operators compiled while training; absent where AscendCL calls are not recorded (Level0)."""
-    if calls.of_level(_ACL).empty:
+    calls = api_calls(tables, capture.windows)
+    if calls is None or _ACL not in calls.levels:
         return []
     found = calls.matching(_ACL, _COMPILE)
     count, spent_ns = total(found["call_count"]), total(found["total_ns"])
@@ -135,19 +151,20 @@ def operator_compile(rank: int, calls: Calls, capture: Capture) -> list[Operator
     ]
 
 
-def host_synchronization(rank: int, tables: RankTables, calls: Calls, capture: Capture) -> list[HostSynchronization]:
+def host_synchronization(rank: int, tables: RankTables, capture: Capture) -> list[HostSynchronization]:
     """Calls that block the host until the device is done; absent where neither acl nor runtime calls are recorded.
 
     Both levels show the same call once each. The level that shows more calls is the complete one: CANN operators such
     as NonZero synchronise below AscendCL, and Level1 does not record the runtime.
     """
-    recorded = [level for level in (_ACL, _RUNTIME) if not calls.of_level(level).empty]
-    if not recorded:
+    calls = api_calls(tables, capture.windows)
+    recorded = [] if calls is None else [level for level in (_ACL, _RUNTIME) if level in calls.levels]
+    if calls is None or not recorded:
         return []
     level = max(recorded, key=lambda name: total(calls.matching(name, _BLOCKING[name])["call_count"]))
     found = calls.matching(level, _BLOCKING[level])
     count, spent_ns = total(found["call_count"]), total(found["total_ns"])
-    timeline = frame_of(tables.host_apis)
+    timeline, host = _within(tables.host_apis, capture), _within(tables.host_ops, capture)
     single = None if timeline is None else _matching(_named(timeline), level, _BLOCKING[level])
     return [
         HostSynchronization(
@@ -158,11 +175,16 @@ def host_synchronization(rank: int, tables: RankTables, calls: Calls, capture: C
             per_step_us=capture.per_step_us(spent_ns),
             step_ratio=capture.ratio(spent_ns),
             longest_us=_longest_us(found),
-            scalar_read_count=_scalar_reads(frame_of(tables.host_ops), timeline),
+            scalar_read_count=_scalar_reads(host, timeline),
             worst=() if single is None else _longest(single, frame_of(tables.host_ops)),
             source=calls.source(found),
         )
     ]
+
+
+def _within(table: Table | None, capture: Capture) -> pd.DataFrame | None:
+    frame = frame_of(table)
+    return None if frame is None else inside(frame, capture.windows)
 
 
 def _longest(calls: pd.DataFrame, host: pd.DataFrame | None) -> tuple[Instance, ...]:

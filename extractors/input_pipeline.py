@@ -8,6 +8,7 @@ from __future__ import annotations
 from hermes_advisor.extractors.evidence import ints, measured, ratio, source, total, us, where
 from hermes_advisor.extractors.readers.tables import RankTables
 from hermes_advisor.extractors.steps import Capture
+from hermes_advisor.extractors.windows import inside
 from hermes_advisor.facts.host import DataLoaderWait, HostToDeviceCopy
 
 _LOADER = "enumerate(DataLoader)"
@@ -20,9 +21,10 @@ def dataloader_wait(rank: int, tables: RankTables, capture: Capture) -> list[Dat
     if table is None:
         return []
     host = table.frame
-    calls = host[host["name"].str.startswith(_LOADER)]
-    if calls.empty:
+    everywhere = host[host["name"].str.startswith(_LOADER)]
+    if everywhere.empty:
         return []
+    calls = inside(everywhere, capture.windows)
     spent = ints(calls, "duration_ns")
     single = calls["name"].str.contains(_SINGLE_PROCESS, regex=False).to_numpy(dtype=bool)
     return [
@@ -32,10 +34,10 @@ def dataloader_wait(rank: int, tables: RankTables, capture: Capture) -> list[Dat
             total_us=us(total(spent)),
             per_step_us=capture.per_step_us(total(spent)),
             step_ratio=capture.ratio(total(spent)),
-            longest_us=us(spent.max()),
+            longest_us=us(max(spent.tolist(), default=0)),
             # With several loaders the kind is that of the costlier calls.
             multi_process=total(spent[single]) <= total(spent[~single]) and not bool(single.all()),
-            source=source(table, where(calls)),
+            source=source(table, where(calls) or "no DataLoader call within the steps"),
         )
     ]
 
@@ -49,7 +51,7 @@ def host_to_device_copy(rank: int, tables: RankTables, capture: Capture) -> list
     directed = tasks[tasks["direction"] != ""]
     if directed.empty:
         return []
-    copies = directed[directed["direction"].str.casefold().str.startswith("host to device")]
+    copies = inside(directed[directed["direction"].str.casefold().str.startswith("host to device")], capture.windows)
     size, spent = total(copies["size_bytes"].clip(lower=0)), total(copies["duration_ns"])
     return [
         HostToDeviceCopy(

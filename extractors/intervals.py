@@ -32,6 +32,16 @@ class Intervals:
         """The uncovered time between the first start and the last end."""
         return Intervals(self.ends[:-1], self.starts[1:])
 
+    def common(self, other: Intervals) -> Intervals:
+        """What both cover."""
+        low, high = np.searchsorted(other.ends, self.starts, "right"), np.searchsorted(other.starts, self.ends, "left")
+        count = np.maximum(high - low, 0)
+        mine = np.repeat(np.arange(len(self.starts)), count)
+        others = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
+        return Intervals(
+            np.maximum(self.starts[mine], other.starts[others]), np.minimum(self.ends[mine], other.ends[others])
+        )
+
     def union(self, other: Intervals) -> Intervals:
         """What either covers."""
         return merged(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))

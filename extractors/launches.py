@@ -26,6 +26,7 @@ from hermes_advisor.extractors.evidence import (
     total,
     us,
 )
+from hermes_advisor.extractors.intervals import Intervals
 from hermes_advisor.extractors.readers.tables import RankTables
 from hermes_advisor.extractors.steps import Capture
 from hermes_advisor.facts.base import Instance
@@ -59,8 +60,9 @@ def launch_profile(rank: int, tables: RankTables, capture: Capture) -> list[Laun
     found = _joined(kernels.frame, _chosen(links.frame), tables)
     if found is None or 2 * len(found.start) < len(kernels.frame):
         return []
-    starved = (found.ran_dry >= 0) & (found.launch >= found.ran_dry)
-    waited = np.where(starved, found.start - found.ran_dry, 0)
+    gap = _within(found.ran_dry, found.start, capture.windows)
+    starved = (found.ran_dry >= 0) & (found.launch >= found.ran_dry) & ((gap > 0) | (found.start == found.ran_dry))
+    waited = np.where(starved, gap, 0)
     starved_ns, starved_count = total(waited), int(starved.sum())
     moved = f", host clock moved by -{us(found.clock_offset_ns):.3f} µs" if found.clock_offset_ns else ""
     return [
@@ -140,6 +142,21 @@ def _ran_dry(tables: RankTables, start: Ints, duration: Ints) -> Ints:
     return np.where(start == first, -1, dry)
 
 
+def _within(begins: Ints, ends: Ints, windows: Intervals | None) -> Ints:
+    """How much of each span lies within the captured steps."""
+    if windows is None or not len(windows):
+        return ends - begins
+    reach = np.concatenate([[0], np.cumsum(windows.ends - windows.starts)])
+
+    def before(times: Ints) -> Ints:
+        place = np.searchsorted(windows.starts, times, side="right") - 1
+        into = np.minimum(times, windows.ends[np.maximum(place, 0)]) - windows.starts[np.maximum(place, 0)]
+        passed: Ints = np.where(place >= 0, reach[np.maximum(place, 0)] + into, 0)
+        return passed
+
+    return before(ends) - before(begins)
+
+
 def _launch_interval(found: _Launched) -> float:
     """Median time between successive launches of one thread."""
     launches = pd.DataFrame({"thread": found.thread, "launch_ns": found.launch}).sort_values("launch_ns")
@@ -151,7 +168,7 @@ def _worst(found: _Launched, waited: Ints) -> tuple[Instance, ...]:
     order = np.argsort(-waited, kind="stable")[:WORST]
     return tuple(
         Instance(
-            name=clean(found.names[i]),
+            name=f"idle before {clean(found.names[i])}",
             start_us=us(found.ran_dry[i]),
             duration_us=us(waited[i]),
             detail=f"launched {us(found.launch[i] - found.ran_dry[i]):.3f} µs after the device ran dry",

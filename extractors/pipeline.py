@@ -7,7 +7,7 @@ Comes in: the exchanges of all ranks and the stage map. Goes out: ``stage_load``
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hermes_advisor.extractors.evidence import ratio, us
@@ -44,7 +44,7 @@ def pipeline_facts(exchanges: Sequence[Exchange], stages: StageMap | None) -> li
             for number in sorted({stages.stage_of[rank] for rank in parts})
         ]
         step_ns = max(part.duration_ns for part in parts.values())
-        out += [_load(step, stage, parts) for stage in loads]
+        out += [_load(step, stage, stages, parts) for stage in loads]
         if len(loads) == stages.stage_count and step_ns > 0:
             out.append(_balance(step, loads, step_ns, stages, parts))
             out += _bubble(step, step_ns, stages, parts, by_rank)
@@ -69,7 +69,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _load(step: int, stage: _Stage, parts: dict[int, StepParts]) -> StageLoad:
+def _load(step: int, stage: _Stage, stages: StageMap, parts: dict[int, StepParts]) -> StageLoad:
     return StageLoad(
         step=step,
         stage=stage.number,
@@ -79,7 +79,7 @@ def _load(step: int, stage: _Stage, parts: dict[int, StepParts]) -> StageLoad:
         p2p_us=None if stage.p2p_ns is None else us(stage.p2p_ns),
         free_us=us(stage.free_ns),
         ranks=stage.ranks,
-        source=_step_rows(parts, stage.ranks),
+        source=_step_rows(stages, parts, stage.ranks),
     )
 
 
@@ -88,6 +88,7 @@ def _balance(
 ) -> PipelineBalance:
     heaviest = max(loads, key=lambda stage: (stage.compute_ns, -stage.number))
     mean = _mean([stage.compute_ns for stage in loads])
+    others = [rank for rank in sorted(parts) if rank not in heaviest.ranks]
     lighter = [stage for stage in loads if stage.compute_ns < mean]
     return PipelineBalance(
         step=step,
@@ -102,7 +103,7 @@ def _balance(
         stage_source=stages.found_by,
         loaded_ranks=heaviest.ranks,
         waiting_ranks=tuple(sorted(rank for stage in lighter for rank in stage.ranks)),
-        source=_step_rows(parts, heaviest.ranks, (rank for rank in sorted(parts) if rank not in heaviest.ranks)),
+        source=_step_rows(stages, parts, heaviest.ranks, others),
     )
 
 
@@ -114,7 +115,7 @@ def _bubble(
         return [
             PipelineBubble(
                 step=step, stage_count=1, mean_p2p_us=0.0, max_p2p_us=0.0, step_ratio=0.0,
-                step_duration_us=us(step_ns), ranks=ranks, source=_step_rows(parts, ranks),
+                step_duration_us=us(step_ns), ranks=ranks, source=_step_rows(stages, parts, ranks),
             )
         ]  # fmt: skip
     spent = {rank: known[step] for rank in parts if (known := by_rank[rank].p2p_ns) is not None and step in known}
@@ -134,16 +135,17 @@ def _bubble(
             ranks=ranks,
             source=Source(
                 file=by_rank[longest].comm_file,
-                locator=f"{step_key}/p2p/, the same of ranks {listed(ranks)}",
+                locator=f"{step_key}/p2p/, the same of ranks {listed(ranks)}; {stages.evidence}",
                 reader=by_rank[longest].comm_reader,
             ),
         )
     ]
 
 
-def _step_rows(parts: dict[int, StepParts], ranks: Sequence[int], others: Iterable[int] = ()) -> Source:
-    """The step's row of the first rank, and whose rows count too."""
+def _step_rows(
+    stages: StageMap, parts: dict[int, StepParts], ranks: Sequence[int], others: Sequence[int] = ()
+) -> Source:
+    """The step's row of the first rank, whose rows count too, and what says which stage a rank belongs to."""
     first, more = parts[ranks[0]].source, [*ranks[1:], *others]
-    if not more:
-        return first
-    return first.model_copy(update={"locator": f"{first.locator}, the same of ranks {listed(more)}"})
+    same = f", the same of ranks {listed(more)}" if more else ""
+    return first.model_copy(update={"locator": f"{first.locator}{same}; {stages.evidence}"})

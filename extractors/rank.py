@@ -16,11 +16,12 @@ from hermes_advisor.extractors.communication import (
     packet_size,
     transfer_alignment,
 )
+from hermes_advisor.extractors.evidence import with_t0
 from hermes_advisor.extractors.exchange import Exchange, exchange_of
 from hermes_advisor.extractors.executors import reason_of
 from hermes_advisor.extractors.free_time import free_time
 from hermes_advisor.extractors.frequency import core_frequency
-from hermes_advisor.extractors.host_calls import api_calls, host_api, host_synchronization, operator_compile
+from hermes_advisor.extractors.host_calls import host_api, host_synchronization, operator_compile
 from hermes_advisor.extractors.input_pipeline import dataloader_wait, host_to_device_copy
 from hermes_advisor.extractors.kernels import (
     aicpu_kernels,
@@ -40,6 +41,7 @@ from hermes_advisor.extractors.steps import (
     Capture,
     StepParts,
     capture_of,
+    host_capture_of,
     incomplete_kernels,
     step_breakdown,
     step_parts,
@@ -75,7 +77,7 @@ def extract_tables(tables: RankTables) -> RankExtract:
 
     def ask(question: Callable[[], Sequence[Fact]], name: str) -> list[Fact]:
         try:
-            return list(question())
+            return [with_t0(fact, tables.origin_ns) for fact in question()]
         except Exception as error:  # untrusted input: one question must not cost the others
             health.append(_gave_up(name, error, tables))
             return []
@@ -96,12 +98,12 @@ def extract_tables(tables: RankTables) -> RankExtract:
     facts += ask(lambda: core_frequency(rank, tables), "core_frequency")
     facts += ask(lambda: memory_peak(rank, tables), "memory_peak")
     if capture is not None:
-        facts += _over_capture(tables, capture, ask)
+        facts += _over_capture(tables, capture, host_capture_of(tables, parts, capture), ask)
     try:
         exchange = exchange_of(tables, parts, capture)
     except Exception as error:
         health.append(_gave_up("comparison with other ranks", error, tables))
-        exchange = Exchange(rank, tables.label, tables.settings, tuple(parts), capture)
+        exchange = Exchange(rank, tables.label, tables.origin_ns, tables.settings, tuple(parts), capture)
     return RankExtract(rank, tables.label, tables.format, tuple(facts), exchange, tuple(health))
 
 
@@ -112,20 +114,21 @@ def _gave_up(question: str, error: Exception, tables: RankTables) -> Health:
 _Ask = Callable[[Callable[[], Sequence[Fact]], str], list[Fact]]
 
 _PER_STEP: tuple[Callable[[int, RankTables, Capture], Sequence[Fact]], ...] = (
-    free_time, launch_profile, dataloader_wait, host_to_device_copy,
+    free_time, launch_profile,
     kernel_summary, kernel_type, aicpu_kernels, format_conversion, pipe_utilization, block_dim_usage,
     communication_time, link_bandwidth, packet_size, transfer_alignment,
 )  # fmt: skip
 
 
-def _over_capture(tables: RankTables, capture: Capture, ask: _Ask) -> list[Fact]:
-    """The questions whose answers are per step or a share of the step time."""
-    rank, facts = tables.rank, list[Fact]()
-    for question in _PER_STEP:
-        facts += ask(partial(question, rank, tables, capture), question.__name__)
-    calls = api_calls(tables)
-    if calls is not None:
-        facts += ask(lambda: host_api(rank, calls, capture), "host_api")
-        facts += ask(lambda: operator_compile(rank, calls, capture), "operator_compile")
-        facts += ask(lambda: host_synchronization(rank, tables, calls, capture), "host_synchronization")
+_PER_HOST_STEP: tuple[Callable[[int, RankTables, Capture], Sequence[Fact]], ...] = (
+    dataloader_wait, host_to_device_copy, host_api, operator_compile, host_synchronization,
+)  # fmt: skip
+
+
+def _over_capture(tables: RankTables, capture: Capture, host: Capture, ask: _Ask) -> list[Fact]:
+    """The questions whose answers are per step or a share of the step time, of the device or of the host."""
+    facts = list[Fact]()
+    for questions, steps in ((_PER_STEP, capture), (_PER_HOST_STEP, host)):
+        for question in questions:
+            facts += ask(partial(question, tables.rank, tables, steps), question.__name__)
     return facts

@@ -36,7 +36,7 @@ def profile_settings(rank: int, tables: RankTables) -> list[ProfileSettings]:
     number = _LEVELS.get(level.casefold())
     metrics = settings.aic_metrics.rsplit(".", 1)[-1].strip()
     metrics = _METRICS.get(metrics, metrics)
-    file = settings.info_file or settings.metadata_file
+    file = settings.info_file
     return [
         ProfileSettings(
             rank=rank,
@@ -47,7 +47,7 @@ def profile_settings(rank: int, tables: RankTables) -> list[ProfileSettings]:
             with_stack=settings.with_stack,
             profile_memory=settings.profile_memory,
             hides=_hidden(number, metrics, settings),
-            source=Source(file=file, locator="config.experimental_config", reader=tables.format) if file else None,
+            source=Source(file=file, locator="config.experimental_config", reader="profiler_info") if file else None,
         )
     ]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hermes_advisor.extractors.exchange import COLLECTIVE, P2P, Exchange
 
+_GROUPS, _ARGUMENTS, _INFERRED = "parallel_group_info", "distributed_args", "inferred from communication groups"
 _PIPELINE_SIZE = "pipeline_model_parallel_size"
 _OTHER_SIZES = ("tensor_model_parallel_size", "data_parallel_size")
 
@@ -24,6 +25,13 @@ class StageMap:
     stage_of: dict[int, int]
     stage_count: int
     found_by: str
+    file: str = ""
+    """The file that declares them; empty: they were inferred."""
+
+    @property
+    def evidence(self) -> str:
+        """Where the stages come from, for a locator."""
+        return f"stages from {self.file} {self.found_by}" if self.file else f"stages {self.found_by}"
 
     def ranks_of(self, stage: int, among: Iterable[int]) -> tuple[int, ...]:
         """The ranks of one stage among some ranks."""
@@ -32,13 +40,21 @@ class StageMap:
 
 def find_stages(exchanges: Sequence[Exchange]) -> StageMap | None:
     """The stages of the job, by the best evidence there is."""
+    found = _find(exchanges)
+    if found is None or found.found_by == _INFERRED:
+        return found
+    declaring = [e for e in exchanges if (e.settings.groups if found.found_by == _GROUPS else e.settings.parallel)]
+    return replace(found, file=next((e.settings.metadata_file for e in declaring), ""))
+
+
+def _find(exchanges: Sequence[Exchange]) -> StageMap | None:
     sizes = {e.settings.parallel[_PIPELINE_SIZE] for e in exchanges if _PIPELINE_SIZE in e.settings.parallel}
     if len(sizes) > 1:
         return None
     size = next(iter(sizes), None)
     if size is not None and size <= 1:
         # Known to be no pipeline: one stage, whose balance and bubble are measured zeros.
-        return StageMap({exchange.rank: 0 for exchange in exchanges}, 1, "distributed_args")
+        return StageMap({exchange.rank: 0 for exchange in exchanges}, 1, _ARGUMENTS)
     found = _from_declared_groups(exchanges, size)
     if found is None and size is not None:
         found = _from_arguments(exchanges, size)
@@ -67,7 +83,7 @@ def _from_declared_groups(exchanges: Sequence[Exchange], size: int | None) -> St
         for stage, rank in enumerate(chain):
             if stage_of.setdefault(rank, stage) != stage:
                 return None
-    return StageMap(stage_of, next(iter(lengths)), "parallel_group_info")
+    return StageMap(stage_of, next(iter(lengths)), _GROUPS)
 
 
 def _from_arguments(exchanges: Sequence[Exchange], size: int) -> StageMap | None:
@@ -78,7 +94,7 @@ def _from_arguments(exchanges: Sequence[Exchange], size: int) -> StageMap | None
         return None
     per_stage = world // size
     stage_of = {exchange.rank: exchange.rank // per_stage for exchange in exchanges if 0 <= exchange.rank < world}
-    return StageMap(stage_of, size, "distributed_args")
+    return StageMap(stage_of, size, _ARGUMENTS)
 
 
 def _world_size(exchange: Exchange) -> int | None:
@@ -111,7 +127,7 @@ def _inferred(exchanges: Sequence[Exchange]) -> StageMap | None:
     if len(heads) < 2 or joined != set(heads):
         return None
     stage = {head: number for number, head in enumerate(heads)}
-    return StageMap({rank: stage[find(rank)] for rank in root}, len(heads), "inferred from communication groups")
+    return StageMap({rank: stage[find(rank)] for rank in root}, len(heads), _INFERRED)
 
 
 def _members(exchanges: Sequence[Exchange], traffic: str) -> dict[str, list[int]]:

@@ -2,24 +2,22 @@
 
 Comes in: the tables of one rank. Goes out: ``StepParts`` per captured step, the facts ``step_breakdown``, and a
 ``Capture``, which turns sums over the capture into values per step. The parts come from step_trace_time; else from the
-overlap lanes of the timeline, cut where the ``ProfilerStep#N`` marks stand, or taken whole where there is no mark.
+overlap lanes of the timeline, cut where the ``ProfilerStep#N`` marks stand, or taken whole where there is no mark. What
+the host did is counted and divided within the marks, since it begins before the device does.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hermes_advisor.extractors.device import COMMUNICATION, COMPUTING, busy, kernel_time, lane
-from hermes_advisor.extractors.evidence import frame_of, ints, measured, ratio, source, texts, us
+from hermes_advisor.extractors.evidence import events, frame_of, measured, ratio, rows, source, t0, us
 from hermes_advisor.extractors.intervals import Intervals
 from hermes_advisor.extractors.readers.tables import Health, RankTables, Table
+from hermes_advisor.extractors.windows import Window, covered, step_windows
 from hermes_advisor.facts.base import WHOLE_CAPTURE, Source
 from hermes_advisor.facts.steps import StepBreakdown
-
-_MARK = re.compile(r"ProfilerStep#(\d{1,12})$")
-_OPEN_END = 2**62
 
 COMPLETE_KERNELS = 0.9
 """Kernels that cover less of the steps' computing time than this are a part of what ran: the file was cut."""
@@ -29,7 +27,7 @@ _UNRECORDED = -1
 
 @dataclass(frozen=True)
 class StepParts:
-    """One step of one rank, in ns; computing, exposed communication and free add up to the duration."""
+    """One step of one rank, in ns; ``StepBreakdown`` says which parts add up to the duration."""
 
     step: int
     duration_ns: int
@@ -40,6 +38,8 @@ class StepParts:
     bubble_ns: int
     preparing_ns: int
     source: Source
+    window: Window | None = None
+    """When the step took place; None: only its parts are known."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Capture:
     total_ns: int
     kernels_cover: float | None = None
     """Time of the kernels listed over the computing time of the steps; None: the steps' parts are not known."""
+    windows: Intervals | None = None
+    """When the captured steps took place: only what began then is summed; None: not known."""
 
     @property
     def lists_all_kernels(self) -> bool:
@@ -90,7 +92,7 @@ def _from_table(steps: Table) -> list[StepParts]:
             StepParts(
                 step=int(step), duration_ns=int(compute) + int(exposed) + int(free), compute_ns=int(compute),
                 communication_ns=int(communication), exposed_ns=int(exposed), free_ns=int(free),
-                bubble_ns=int(bubble), preparing_ns=int(preparing), source=source(steps, f"row {int(row)}"),
+                bubble_ns=int(bubble), preparing_ns=int(preparing), source=source(steps, rows([row])),
             )
         )  # fmt: skip
     return out
@@ -101,45 +103,36 @@ def _from_lanes(tables: RankTables, lanes: Table) -> tuple[list[StepParts], list
     worked = compute.union(communication)
     if not len(worked):
         return [], []
-    marks = _marks(tables)
+    first, last = int(worked.starts[0]), int(worked.ends[-1])
+    windows = _device_windows(tables, last)
     health = []
-    if not marks:
+    if not windows:
         detail = "no step_trace_time and no ProfilerStep mark: the whole capture is taken as one step"
         health.append(Health("missing_step_marks", "info", 1, detail, lanes.file))
-    first, last = int(worked.starts[0]), int(worked.ends[-1])
     out = []
-    for step, begin, end in marks or [(WHOLE_CAPTURE, _UNRECORDED, _OPEN_END)]:
-        low, high = max(begin, first), min(end, last)
-        inside = worked.clipped(low, high)
+    for window in windows or [Window(WHOLE_CAPTURE, first, last)]:
+        begin, end = window.begin, window.end
+        inside = worked.clipped(begin, end)
         if not len(inside):
             continue
-        compute_ns = compute.clipped(low, high).length
+        compute_ns = compute.clipped(begin, end).length
+        edges = max(0, first - begin) + max(0, end - last)
         out.append(
             StepParts(
-                step=step, duration_ns=high - low, compute_ns=compute_ns,
-                communication_ns=communication.clipped(low, high).length, exposed_ns=inside.length - compute_ns,
-                free_ns=high - low - inside.length, bubble_ns=_UNRECORDED,
-                preparing_ns=int(inside.starts[0]) - begin if begin >= 0 else _UNRECORDED,
-                source=source(lanes, f"events {low / 1e6:.3f}–{high / 1e6:.3f} ms"),
+                step=window.step, duration_ns=window.length, compute_ns=compute_ns,
+                communication_ns=communication.clipped(begin, end).length, exposed_ns=inside.length - compute_ns,
+                free_ns=window.length - edges - inside.length, bubble_ns=_UNRECORDED,
+                preparing_ns=edges if windows else _UNRECORDED,
+                source=source(lanes, t0(events([begin], [end]), tables.origin_ns)), window=window,
             )
         )  # fmt: skip
     return out, health
 
 
-def _marks(tables: RankTables) -> list[tuple[int, int, int]]:
-    """(step, begin, end) by the marks of the host; a step ends where the next begins, the last one never."""
-    host = frame_of(tables.host_ops)
-    if host is None:
-        return []
-    begins: dict[int, int] = {}
-    chosen = host[host["name"].str.startswith("ProfilerStep#")]
-    for name, start in zip(texts(chosen, "name"), ints(chosen, "start_ns").tolist(), strict=True):
-        if found := _MARK.match(name):
-            step = int(found.group(1))
-            begins[step] = min(start, begins.get(step, start))
-    ordered = sorted((start, step) for step, start in begins.items())
-    following = [*ordered[1:], (_OPEN_END, WHOLE_CAPTURE)]
-    return [(step, start, end) for (start, step), (end, _) in zip(ordered, following, strict=False)]
+def _device_windows(tables: RankTables, last: int) -> list[Window]:
+    """The marked steps; the device may end the last one after the host does."""
+    windows = step_windows(tables)
+    return [*windows[:-1], replace(windows[-1], end=max(windows[-1].end, last))] if windows else []
 
 
 def capture_of(tables: RankTables, parts: Sequence[StepParts]) -> Capture | None:
@@ -150,11 +143,29 @@ def capture_of(tables: RankTables, parts: Sequence[StepParts]) -> Capture | None
     if sum(durations.values()) > 0:
         computed, listed = sum(part.compute_ns for part in parts), kernel_time(tables).length
         cover = listed / computed if computed > 0 and listed > 0 else None
-        return Capture(durations, len(durations), sum(durations.values()), cover)
+        windows = [part.window for part in parts if part.window is not None]
+        return Capture(durations, len(durations), sum(durations.values()), cover, covered(windows) if windows else None)
     worked: Intervals = busy(tables)
     if not len(worked):
         return None
     return Capture({}, max(1, len(_numbered(tables))), int(worked.ends[-1] - worked.starts[0]))
+
+
+def host_capture_of(tables: RankTables, parts: Sequence[StepParts], capture: Capture) -> Capture:
+    """What the host's sums are divided by: the marked steps, else what the device's are divided by.
+
+    step_trace_time begins a step with the device's first work, which is after the host began: its durations are not
+    those of the host's part.
+    """
+    if capture.windows is not None:
+        return capture
+    windows, steps = step_windows(tables), {part.step for part in parts}
+    if any(window.step in steps for window in windows):
+        windows = [window for window in windows if window.step in steps]
+    durations = {window.step: window.length for window in windows if window.length > 0}
+    if not durations:
+        return capture
+    return Capture(durations, len(durations), sum(durations.values()), windows=covered(windows))
 
 
 def incomplete_kernels(tables: RankTables, capture: Capture | None) -> list[Health]:

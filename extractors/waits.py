@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from hermes_advisor.extractors.evidence import Ints, clean, floats, grouped, ints, largest, ratio, total, us
+from hermes_advisor.extractors.evidence import Ints, clean, floats, grouped, ints, largest, ratio, total, us, with_t0
 from hermes_advisor.extractors.exchange import Exchange
 from hermes_advisor.extractors.groups import Group, crosses_stages, listed
 from hermes_advisor.extractors.stages import StageMap
@@ -86,7 +86,7 @@ def _wait(
     mean = sum(transit.values()) / len(ranks) if transit else None
     exchange = by_rank[late_rank]
     step_key = f"step{step}" if step >= 0 else "step"
-    return CommunicationWait(
+    fact = CommunicationWait(
         group=clean(group.name),
         role=clean(group.role),
         step=step,
@@ -109,6 +109,8 @@ def _wait(
             reader=exchange.comm_reader,
         ),
     )
+    # The instances are of the late rank.
+    return with_t0(fact, exchange.origin_ns)
 
 
 def _transit(rows: pd.DataFrame, rank_count: int) -> dict[int, int]:

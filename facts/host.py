@@ -1,4 +1,9 @@
-"""Facts about the host side: idle device time, launch delay, compilation, synchronisation, input (Hermes §4.2.2)."""
+"""Facts about the host side: idle device time, launch delay, compilation, synchronisation, input (Hermes §4.2.2).
+
+Where the timeline marks the steps (``ProfilerStep#N``), calls, copies and waits of the host count only within the
+marks, and their ``step_ratio`` is over the marked time: it includes the time before the device's first work, which
+the ``duration_us`` of a step read from step_trace_time.csv does not.
+"""
 
 from __future__ import annotations
 

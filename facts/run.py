@@ -70,8 +70,8 @@ class SoftwareVersion(Fact):
     """A software component's version as recorded by the ranks."""
 
     kind: ClassVar[str] = "software_version"
-    collect: ClassVar[str] = "keep profiler_info_*.json (torch_npu >= 2.1) beside ASCEND_PROFILER_OUTPUT"
-    collect_zh: ClassVar[str] = "保留 ASCEND_PROFILER_OUTPUT 旁的 profiler_info_*.json（torch_npu >= 2.1）"
+    collect: ClassVar[str] = "profile with a torch_npu that records the versions in profiler_info_*.json (2.x or later)"
+    collect_zh: ClassVar[str] = "使用会在 profiler_info_*.json 中记录版本的 torch_npu 采集（2.x 或更高版本）"
     component: str = Field(examples=["cann"], description="torch_npu or cann")
     version: str = Field(examples=["8.3.RC1"])
     versions_seen_count: int = Field(examples=[1], description="distinct versions of this component over all ranks")

@@ -12,6 +12,11 @@ from hermes_advisor.facts.base import Fact
 class StepBreakdown(Fact):
     """One rank's step: compute, communication (overlapped and exposed) and free time; the parts add up to the step.
 
+    Read from step_trace_time.csv a step lasts from the device's first work to its last: duration = compute + exposed
+    communication + free, and preparing (the host's time before the first work) comes on top. From a timeline alone it
+    lasts from its ProfilerStep mark to the next: duration = compute + exposed communication + free + preparing, where
+    free is idle time between the device's work and preparing is the host's before the first and after the last work of
+    the capture. Without marks it is the span of the device's work, and preparing is not known.
     ``overlap_ratio`` is overlapped time over step time, as the paper reports it (§4.2.1: 8.76 % fine, 2.66 % not).
     """
 
@@ -27,7 +32,7 @@ class StepBreakdown(Fact):
     overlapped_us: float = Field(examples=[10000.0])
     free_us: float = Field(examples=[5000.0])
     bubble_us: float | None = Field(default=None, examples=[0.0], description="receive operations (step_trace_time)")
-    preparing_us: float | None = Field(default=None, examples=[200.0], description="step start to first device work")
+    preparing_us: float | None = Field(default=None, examples=[200.0], description="host time at the edges, see above")
     compute_ratio: float = Field(examples=[0.85])
     exposed_communication_ratio: float = Field(examples=[0.10])
     free_ratio: float = Field(examples=[0.05], description="free over step")

@@ -36,7 +36,7 @@ def read_frame(path: Path, columns: Sequence[Column], note: Note, convert: Conve
             made = {name: column[good] for name, column in made.items()}
         parts.append(made)
     if bad:
-        detail = f"left out: a needed cell holds no number (first: row {first_bad})"
+        detail = f"left out: a needed cell holds no number (first: data row {first_bad})"
         note("unreadable_rows", "warning", detail, count=bad)
     if not rows:
         note("no_rows", "warning", "holds a header and no rows")

@@ -436,3 +436,12 @@ def test_a_thousand_ranks_are_compared_in_seconds(build):
     assert sum(fact.kind == "rank_compute" for fact in facts) == 1000
     (wait,) = [fact for fact in facts if fact.kind == "communication_wait"]
     assert (wait.op_count, wait.seen_count, wait.late_rank) == (50, 1000, 0)
+
+
+def test_pipeline_facts_cite_what_says_the_stages(build, over):
+    arguments = RankSettings(parallel=MEGATRON, metadata_file="r/profiler_metadata.json")
+    declared = RankSettings(parallel=MEGATRON, groups=CHAINS, metadata_file="r/profiler_metadata.json")
+    for settings, words in ((arguments, "distributed_args"), (declared, "parallel_group_info")):
+        found = over(*four(build, settings))
+        for kind in ("stage_load", "pipeline_balance", "pipeline_bubble"):
+            assert found[kind][0].source.locator.endswith(f"; stages from r/profiler_metadata.json {words}"), kind

@@ -47,7 +47,9 @@ def test_starved_kernels_and_their_gaps(build):
     assert (fact.starved_us, fact.starved_per_step_us, fact.starved_step_ratio) == (200, 200, 0.2)
     # Delays 50, 50, 20, 20, 80; kernels 100, 50, 40, 90, 10; intervals 200, 90, 250, 130.
     assert (fact.median_delay_us, fact.median_kernel_us, fact.median_launch_interval_us) == (50, 50, 165)
-    assert [(i.name, i.start_us, i.duration_us) for i in fact.worst] == [("k2", 200, 100), ("k5", 700, 100)]
+    assert [(i.name, i.start_us, i.duration_us) for i in fact.worst] == [
+        ("idle before k2", 200, 100), ("idle before k5", 700, 100)
+    ]  # fmt: skip
     assert fact.worst[0].detail == "launched 50.000 µs after the device ran dry"
 
 

@@ -30,60 +30,60 @@ LEVEL2 = [
 
 
 def test_the_costliest_apis_come_first_with_their_row(build):
-    facts = host_api(3, api_calls(build.rank(api_totals=LEVEL2)), TWO_STEPS)
+    facts = host_api(3, build.rank(api_totals=LEVEL2), TWO_STEPS)
     assert [fact.api for fact in facts[:2]] == ["aclrtSynchronizeStreamWithTimeout", "StreamSynchronize"]
     assert (facts[0].total_us, facts[0].per_step_us, facts[0].step_ratio) == (4000, 2000, 0.04)
     assert (facts[0].mean_us, facts[0].max_us) == (round(4000 / 7, 3), 3000)
-    assert facts[0].source.locator == "row 2"
+    assert facts[0].source.locator == "data row 2"
 
 
 def test_at_most_twenty_apis_and_none_that_took_no_time(build):
     rows = [totals("acl", f"api{i:02}", 1, i, row=i) for i in range(30)]
-    facts = host_api(0, api_calls(build.rank(api_totals=rows)), TWO_STEPS)
+    facts = host_api(0, build.rank(api_totals=rows), TWO_STEPS)
     assert [fact.total_us for fact in facts] == list(range(29, 9, -1))
 
 
 def test_compilation_counts_the_outer_call_only(build):
-    (fact,) = operator_compile(0, api_calls(build.rank(api_totals=LEVEL2)), TWO_STEPS)
+    (fact,) = operator_compile(0, build.rank(api_totals=LEVEL2), TWO_STEPS)
     assert (fact.compile_count, fact.per_step_count) == (4, 2)
     assert (fact.total_us, fact.per_step_us, fact.step_ratio, fact.longest_us) == (2000, 1000, 0.02, 900)
     assert (fact.op_compile_us, fact.op_compile_ratio) == (1500, 0.75)
-    assert fact.source.locator == "rows 6, 7"
-    (fact,) = operator_compile(0, api_calls(build.rank(api_totals=[*LEVEL2[:5], *LEVEL2[6:]])), TWO_STEPS)
+    assert fact.source.locator == "data rows 6, 7"
+    (fact,) = operator_compile(0, build.rank(api_totals=[*LEVEL2[:5], *LEVEL2[6:]]), TWO_STEPS)
     assert (fact.total_us, fact.op_compile_us, fact.op_compile_ratio) == (2000, None, None)
 
 
 def test_no_compilation_is_a_measured_zero_where_acl_calls_are_recorded(build):
-    (fact,) = operator_compile(0, api_calls(build.rank(api_totals=[totals("acl", "aclnnAdd", 3, 9)])), TWO_STEPS)
+    (fact,) = operator_compile(0, build.rank(api_totals=[totals("acl", "aclnnAdd", 3, 9)]), TWO_STEPS)
     assert (fact.compile_count, fact.total_us, fact.longest_us) == (0, 0, 0)
 
 
 def test_without_acl_calls_compilation_was_not_measured(build):
     tables = build.rank(api_totals=[totals("communication", "Launch_Ffts", 3, 9)])
-    assert operator_compile(0, api_calls(tables), TWO_STEPS) == []
-    assert host_synchronization(0, tables, api_calls(tables), TWO_STEPS) == []
+    assert operator_compile(0, tables, TWO_STEPS) == []
+    assert host_synchronization(0, tables, TWO_STEPS) == []
     assert api_calls(build.rank()) is None
 
 
 def test_a_synchronisation_that_both_levels_show_counts_once(build):
     tables = build.rank(api_totals=LEVEL2)
-    (fact,) = host_synchronization(0, tables, api_calls(tables), TWO_STEPS)
+    (fact,) = host_synchronization(0, tables, TWO_STEPS)
     assert (fact.sync_count, fact.per_step_count) == (13, 6.5)
     assert (fact.total_us, fact.per_step_us, fact.step_ratio, fact.longest_us) == (4700, 2350, 0.047, 3000)
     assert (fact.scalar_read_count, fact.worst) == (None, ())
-    assert fact.source.locator == "rows 2, 3, 4"
+    assert fact.source.locator == "data rows 2, 3, 4"
 
 
 def test_synchronisations_below_acl_count_where_the_runtime_shows_more(build):
     rows = [*LEVEL2[:3], totals("runtime", "StreamSynchronize", 31, 5000, 2950), *LEVEL2[8:]]
     tables = build.rank(api_totals=rows)
-    (fact,) = host_synchronization(0, tables, api_calls(tables), TWO_STEPS)
+    (fact,) = host_synchronization(0, tables, TWO_STEPS)
     assert (fact.sync_count, fact.total_us) == (31 + 1 + 5 - 1, 5000 + 250)
 
 
 def test_level1_has_no_runtime_calls(build):
     tables = build.rank(api_totals=LEVEL2[:6])
-    (fact,) = host_synchronization(0, tables, api_calls(tables), TWO_STEPS)
+    (fact,) = host_synchronization(0, tables, TWO_STEPS)
     assert (fact.sync_count, fact.total_us) == (13, 4700)
 
 
@@ -95,7 +95,7 @@ def test_timeline_calls_serve_as_evidence_and_are_not_added(build):
     timeline = [call("AscendCL@aclrtSynchronizeStreamWithTimeout", 10, 3000), call("aclrtMemcpy", 5000, 80),
                 call("StreamSynchronize", 11, 2950, "runtime")]  # fmt: skip
     tables = build.rank(api_totals=LEVEL2, host_apis=timeline)
-    (fact,) = host_synchronization(0, tables, api_calls(tables), TWO_STEPS)
+    (fact,) = host_synchronization(0, tables, TWO_STEPS)
     assert (fact.sync_count, fact.total_us) == (13, 4700)
     assert [(i.name, i.start_us, i.duration_us) for i in fact.worst] == [
         ("aclrtSynchronizeStreamWithTimeout", 10, 3000), ("aclrtMemcpy", 5000, 80)
@@ -109,13 +109,13 @@ def test_a_synchronisation_is_shown_with_the_operators_around_it(build):
     host.append({"name": "aten::elsewhere", "start_ns": 0, "duration_ns": MS, "thread": "2"})
     host.append({"name": "train.py(3): step", "start_ns": 0, "duration_ns": MS, "category": "python_function"})
     tables = build.rank(host_apis=[call("aclrtSynchronizeStream", 100, 20)], host_ops=host)
-    (fact,) = host_synchronization(0, tables, api_calls(tables), TWO_STEPS)
+    (fact,) = host_synchronization(0, tables, TWO_STEPS)
     assert [i.detail for i in fact.worst] == ["in aten::item / aten::_local_scalar_dense"]
 
 
 def test_timeline_alone_gives_the_sums_too(build):
     timeline = [call("aclopCompileAndExecute", t, 50 + t) for t in (0, 100, 200)]
-    (fact,) = operator_compile(0, api_calls(build.rank(host_apis=timeline)), TWO_STEPS)
+    (fact,) = operator_compile(0, build.rank(host_apis=timeline), TWO_STEPS)
     assert (fact.compile_count, fact.total_us, fact.longest_us) == (3, 450, 250)
 
 
@@ -129,7 +129,7 @@ def test_a_scalar_read_counts_when_its_thread_synchronises_meanwhile(build):
         host_apis=[call("aclrtSynchronizeStream", 120, 50), call("aclrtSynchronizeStream", 520, 10, thread="9")],
         host_ops=[read(100, 100), read(300, 2), read(500, 50), read(121, 40)],
     )
-    (fact,) = host_synchronization(0, tables, api_calls(tables), TWO_STEPS)
+    (fact,) = host_synchronization(0, tables, TWO_STEPS)
     assert fact.scalar_read_count == 1
 
 

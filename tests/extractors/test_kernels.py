@@ -40,7 +40,7 @@ def test_types_by_cost(build):
     first = facts[0]
     assert (first.core_type, first.kernel_count, first.total_us, first.per_step_us) == ("AI_CORE", 2, 160, 80)
     assert (first.mean_us, first.max_us, first.compute_ratio) == (80, 100, 0.8)
-    assert first.source.locator == "rows 2, 3"
+    assert first.source.locator == "data rows 2, 3"
 
 
 def test_a_hostile_number_of_types_is_cut_by_cost(build):
@@ -51,7 +51,7 @@ def test_a_hostile_number_of_types_is_cut_by_cost(build):
 def test_aicpu_by_core_type_however_spelt(build):
     (fact,) = aicpu_kernels(0, build.rank(kernels=KERNELS), TWO_STEPS)
     assert (fact.kernel_count, fact.total_us, fact.per_step_us, fact.compute_ratio) == (2, 16, 8, 0.08)
-    assert (fact.longest_us, fact.costliest_type, fact.source.locator) == (15, "Unique", "rows 7, 8")
+    assert (fact.longest_us, fact.costliest_type, fact.source.locator) == (15, "Unique", "data rows 7, 8")
     for core in ("AICPU", "ai cpu", "KERNEL_AI-CPU", "AI_CPU"):
         (fact,) = aicpu_kernels(0, build.rank(kernels=[kernel("X", 1, core)]), TWO_STEPS)
         assert fact.kernel_count == 1
@@ -122,7 +122,7 @@ def test_block_dim_below_half_of_the_widest(build):
     cube, vector = block_dim_usage(0, build.rank(kernels=rows), TWO_STEPS)
     assert (cube.core_type, cube.widest_count, cube.narrow_kernel_count) == ("AI_CORE", 24, 1)
     assert (cube.narrow_us, cube.narrow_per_step_us, cube.narrow_compute_ratio) == (20, 10, 0.1)
-    assert [(i.name, i.detail) for i in cube.worst] == [("aclnnC", "row 4")]
+    assert [(i.name, i.detail) for i in cube.worst] == [("aclnnC", "data row 4")]
     assert (vector.core_type, vector.narrow_kernel_count, vector.narrow_us) == ("AI_VECTOR_CORE", 0, 0)
     assert block_dim_usage(0, build.rank(kernels=KERNELS), TWO_STEPS) == []
 

@@ -110,7 +110,7 @@ def test_starved_and_free_time_are_idle_time_and_parts_add_up(build, seed):
     idle_us = busy(tables).gaps().length / 1_000
     assert facts["launch_profile"].starved_us <= idle_us + 0.001
     step = facts["step_breakdown"]
-    parts = step.compute_us + step.exposed_communication_us + step.free_us
+    parts = step.compute_us + step.exposed_communication_us + step.free_us + step.preparing_us
     assert step.duration_us == pytest.approx(parts, abs=0.002)
     assert facts["free_time"].free_us == pytest.approx(step.free_us, abs=0.002)
 

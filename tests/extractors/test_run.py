@@ -166,3 +166,36 @@ def test_a_rank_of_which_nothing_can_be_read_is_left_out_and_named(folder):
     assert run.ranks == (0, 2)
     assert [(h.rank, h.severity) for h in run.health if h.issue == "no_tables"] == [(1, "error")]
     assert not [fact for fact in run.facts if fact.kind == "step_breakdown" and fact.rank == 1]
+
+
+def test_times_say_what_they_count_from(tmp_path):
+    begin = 1704161511420306491  # as the first event below has it, in ns
+
+    def event(name, start_us, length_us, pid, **more):
+        at = begin + start_us * 1000
+        return {
+            "ph": "X",
+            "name": name,
+            "ts": f"{at // 1000}.{at % 1000:03d}",
+            "dur": length_us,
+            "pid": pid,
+            "tid": 1,
+            **more,
+        }
+
+    lanes = [event(*lane, 2) for lane in (("Computing", 30, 10), ("Free", 40, 20), ("Computing", 60, 5))]
+    names = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+             for pid, name in ((1, "Python"), (2, "Overlap Analysis"))]  # fmt: skip
+    events = [event("ProfilerStep#3", 0, 100, 1, cat="cpu_op"), *lanes, *names]
+    (tmp_path / "trace_view.json").write_text(json.dumps(events))
+    facts = {fact.kind: fact for fact in extract_run(discover([tmp_path])).facts}
+    origin = "; t0 = 1704161511420306.491 µs"
+    assert facts["step_breakdown"].source.locator == f"events 0.000–0.100 ms{origin}"
+    assert facts["free_time"].source.locator == f"events 0.030–0.065 ms{origin}"
+    assert [(i.name, i.start_us, i.duration_us) for i in facts["free_time"].worst] == [("device idle", 40, 20)]
+    assert facts["rank_coverage"].source.locator == "the profiles given"
+
+
+def test_every_number_of_a_run_says_which_reader_found_it(folder):
+    silent = {fact.kind for fact in extract_run(discover([folder])).facts if not (fact.source and fact.source.reader)}
+    assert silent <= {"trace_health", "rank_coverage"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_advisor.extractors.rank import extract_tables
-from hermes_advisor.extractors.steps import capture_of, step_breakdown, step_parts
+from hermes_advisor.extractors.steps import capture_of, host_capture_of, step_breakdown, step_parts
 
 MS = 1_000_000
 
@@ -33,7 +33,7 @@ def test_step_table_gives_parts_ratios_and_row(build):
     assert (fact.overlapped_us, fact.overlap_ratio) == (10_000, 0.1)
     assert fact.communication_overlap_ratio == round(1 / 3, 6)
     assert (fact.bubble_us, fact.preparing_us) == (0, 3_000)
-    assert (fact.source.file, fact.source.locator) == ("rank/ASCEND_PROFILER_OUTPUT/steps", "row 2")
+    assert (fact.source.file, fact.source.locator) == ("rank/ASCEND_PROFILER_OUTPUT/steps", "data row 2")
     assert health == []
 
 
@@ -57,14 +57,34 @@ def test_lanes_without_marks_are_one_step_and_say_so(build, host):
 
 
 def test_lanes_are_cut_at_the_step_marks(build):
-    # Step 4 begins at 1 ms, step 5 at 8 ms: 4 has compute 2–4 and 6–8, exposed 4–6; 5 has 8–9 and 12–14, free 9–12.
-    parts, health = step_parts(build.rank(overlap_lanes=LANES, host_ops=[mark(5, 8, 16), mark(4, 1, 8)]))
+    # Step 4 lasts 1–8 ms: compute 2–4 and 6–8, exposed 4–6, and 1 ms before the first work. Step 5 lasts 8–16 ms:
+    # compute 8–9 and 12–14, free 9–12, and 2 ms after the last work.
+    parts, health = step_parts(build.rank(overlap_lanes=LANES, host_ops=[mark(5, 8, 16), mark(4, 1, 7)]))
     four, five = step_breakdown(0, parts)
     assert health == []
-    assert (four.step, four.duration_us, four.compute_us, four.exposed_communication_us) == (4, 6_000, 4_000, 2_000)
+    assert (four.step, four.duration_us, four.compute_us, four.exposed_communication_us) == (4, 7_000, 4_000, 2_000)
     assert (four.free_us, four.preparing_us) == (0, 1_000)
-    assert (five.step, five.duration_us, five.compute_us, five.free_us) == (5, 6_000, 3_000, 3_000)
-    assert (five.exposed_communication_us, five.preparing_us) == (0, 0)
+    assert (five.step, five.duration_us, five.compute_us, five.free_us) == (5, 8_000, 3_000, 3_000)
+    assert (five.exposed_communication_us, five.preparing_us) == (0, 2_000)
+
+
+def test_the_device_may_end_the_last_step_after_the_host(build):
+    parts, _ = step_parts(build.rank(overlap_lanes=LANES, host_ops=[mark(4, 1, 8), mark(5, 8, 13)]))
+    assert [(part.step, part.duration_ns, part.preparing_ns) for part in parts] == [(4, 7 * MS, MS), (5, 6 * MS, 0)]
+
+
+def test_what_the_host_did_is_divided_by_the_marked_steps(build):
+    # step_trace_time begins with the device's first work; the marks say when the host's step was.
+    rows = [{"step": 4, "compute_ns": 5 * MS}, {"step": 5, "compute_ns": 5 * MS}]
+    tables = build.rank(steps=rows, host_ops=[mark(4, 1, 9), mark(5, 9, 17), mark(6, 17, 99)])
+    parts, _ = step_parts(tables)
+    host = host_capture_of(tables, parts, capture_of(tables, parts))
+    assert (host.step_count, host.total_ns, host.step_ns(5)) == (2, 16 * MS, 8 * MS)
+    assert (host.windows.starts.tolist(), host.windows.ends.tolist()) == ([MS], [17 * MS])
+    unmarked = build.rank(steps=rows)
+    capture = capture_of(unmarked, parts)
+    assert host_capture_of(unmarked, parts, capture) is capture
+    assert capture.windows is None
 
 
 def test_sums_over_the_capture_divide_by_its_steps(build):

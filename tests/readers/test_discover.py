@@ -296,22 +296,27 @@ KINETO = '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": []}'
         (one_file("a.txt", "nothing of the kind"), "holds no profile"),
     ],
 )
-@pytest.mark.parametrize("given", ["folder", "file"])
 def test_what_is_known_but_not_read_is_called_by_its_name(
-    tmp_path: Path, make: Callable[[Path], Path], words: str, given: str
+    tmp_path: Path, make: Callable[[Path], Path], words: str
 ) -> None:
     path = make(tmp_path)
-    if given == "file":
-        path = next(p for p in path.rglob("*") if p.is_file())
-        words = words if "device_0" not in path.parts else "is no trace_view.json"
-        words = "is no trace_view.json" if words == "holds no profile" else words
     with pytest.raises(InputError) as error:
         discover([path])
     message = str(error.value)
-    assert message.startswith(f"{path}: ")
+    assert message.startswith(f"{path}: holds ")
     assert words in message
-    assert "not read yet" in message or "no profile" in message or "is no trace_view.json" in message
+    assert ("not read yet" in message) == (words != "holds no profile")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("w0.pt.trace.json", "Kineto traces"), ("cluster_communication.json", "output of cluster analysis"),
+     ("ascend_timeline_display_0.json", "MindSpore profiles"), ("msprof_0.db", "msprof data"), ("x.log", "training logs")],
+)  # fmt: skip
+def test_a_file_that_is_known_but_not_read(write: Write, name: str, words: str) -> None:
+    with pytest.raises(InputError, match=f"holds .*{words}.*, not read yet: give "):
+        discover([write(name, "{}")])
 
 
 def test_the_analysis_of_a_cluster_beside_its_ranks_disturbs_nothing(make_rank: Make, tmp_path: Path) -> None:
