@@ -332,7 +332,7 @@ def _diagnose(
         run = Run(
             path=label or " ".join(str(p) for p in paths), format=extract.format, ranks=list(extract.ranks),
             ranks_expected=extract.ranks_expected,
-            ranks_expected_is_lower_bound=getattr(extract, "ranks_expected_is_lower_bound", False),
+            ranks_expected_is_lower_bound=extract.ranks_expected_is_lower_bound,
             steps=list(extract.steps), duration_us=extract.duration_us,
             health=[
                 HealthEntry(

@@ -117,11 +117,13 @@ class _Report:
     def header(self) -> None:
         d, run, words = self.diagnosis, self.diagnosis.run, self.words
         steps = words["step" if len(run.steps) == 1 else "steps"].format(steps=ranges(run.steps))
-        of = words["least" if run.ranks_expected_is_lower_bound else "of"]
         join = "" if self.lang == "zh" else " "
+        of = words["least" if run.ranks_expected_is_lower_bound else "of"]
+        known = not run.ranks_expected_is_lower_bound or run.ranks_expected > len(run.ranks)
+        expected = f"{join}{of} {run.ranks_expected}" if known else ""
         self.line(clean(run.path, 300), style="bold")
         self.line(
-            f"{run.format} · {self.where(run.ranks)}{join}{of} {run.ranks_expected} · "
+            f"{run.format} · {self.where(run.ranks)}{expected} · "
             f"{steps if run.steps else words['nosteps']} · "
             + words["step_time"].format(time=quantity("x_us", run.duration_us))
         )
