@@ -227,10 +227,11 @@ def kb_lint(kb: KbOption = None) -> None:
     knowledge = load_knowledge(kb, settings=False)
     _say_overlay(knowledge)
     problems = lint(knowledge)
-    for problem in problems:
-        print(problem)
     cases = sum(r.kind == "case" for r in knowledge.rules.values())
-    print(f"{len(knowledge.rules)} rules ({cases} cases), {len(problems)} problem(s)")
+    with _guarded_stdout():
+        for problem in problems:
+            print(problem)
+        print(f"{len(knowledge.rules)} rules ({cases} cases), {len(problems)} problem(s)")
     if problems:
         raise typer.Exit(EXIT_KNOWLEDGE)
 
@@ -253,16 +254,17 @@ def kb_test(
     failed = passed = 0
     chosen = create_matcher(matcher.value)
     try:
-        for outcome in run_tests(knowledge, chosen):
-            passed, failed = passed + outcome.passed, failed + (not outcome.passed)
-            place = f"{outcome.file}:{outcome.line}:{outcome.column}"
-            if not outcome.passed:
-                print(f"{place}: FAILED {outcome.rule} '{outcome.name}': {outcome.message}")
-            elif verbose:
-                print(f"{place}: ok {outcome.rule} '{outcome.name}'")
+        with _guarded_stdout():
+            for outcome in run_tests(knowledge, chosen):
+                passed, failed = passed + outcome.passed, failed + (not outcome.passed)
+                place = f"{outcome.file}:{outcome.line}:{outcome.column}"
+                if not outcome.passed:
+                    print(f"{place}: FAILED {outcome.rule} '{outcome.name}': {outcome.message}")
+                elif verbose:
+                    print(f"{place}: ok {outcome.rule} '{outcome.name}'")
+            print(f"{passed} passed, {failed} failed")
     finally:
         chosen.close()
-    print(f"{passed} passed, {failed} failed")
     if failed:
         raise typer.Exit(EXIT_KNOWLEDGE)
 
@@ -280,7 +282,8 @@ def kb_schema(
 
     if kind not in MODELS:
         raise fail(f"no schema '{kind}'{did_you_mean(kind, MODELS)}", EXIT_USAGE)
-    print(schema_text(kind), end="")
+    with _guarded_stdout():
+        print(schema_text(kind), end="")
 
 
 def load_knowledge(folders: list[Path] | None, *, settings: bool = True) -> KnowledgeBase:
@@ -407,9 +410,17 @@ def _console(output: Path | None) -> Iterator[Console]:
     """A console on stdout or on a new file; a file appears whole or not at all."""
     from rich.console import Console
 
+    class Patient(Console):
+        """A reader that goes away ends the output, not the command: rich would exit with 1, which means findings."""
+
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
     width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "100"))
     if output is None:
-        yield Console(width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
+        with _guarded_stdout():
+            yield Patient(width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
         return
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
@@ -420,6 +431,19 @@ def _console(output: Path | None) -> Iterator[Console]:
         raise fail(f"cannot write {output}: {error.strerror}", EXIT_USAGE) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _guarded_stdout() -> Iterator[None]:
+    """A reader that goes away (| head) is no error of ours; any other fault of stdout is one line."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise fail(f"cannot write the output: {error.strerror}", EXIT_USAGE) from None
 
 
 def _read_result(path: Path) -> Diagnosis:
@@ -464,10 +488,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character must not end the report
     try:
         app()
-    except BrokenPipeError:
-        # The reader of a pipe went away (| head): not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except KeyboardInterrupt:
         print("hermes: interrupted", file=sys.stderr)
         sys.exit(130)

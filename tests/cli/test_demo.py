@@ -105,3 +105,23 @@ def test_every_leaf_of_a_proof_is_a_measured_fact_with_a_source(tmp_path: Path) 
                 assert firings[fact["derived_by"]]["derived"] == fact_id
             else:
                 assert (SLOW / fact["source"]["file"]).exists() or fact["source"]["file"] in ("", "."), fact["source"]
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "facts examples/demo/slow", "kb list", "kb schema result", "kb test -v", "demo -f json"]
+)
+def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
+    line = f"{sys.executable} -m hermes_advisor {command} | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT, timeout=120,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / ".pkg")})  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", ["demo", "demo -f json", "kb list", "kb lint"])
+def test_a_full_disk_is_one_line(command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "hermes_advisor", *command.split()], stdout=full, cwd=ROOT, timeout=120,
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / ".pkg")})  # fmt: skip
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "No space left" in done.stderr
