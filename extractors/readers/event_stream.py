@@ -46,6 +46,8 @@ class EventStream:
         self._eof = False
         self._bare = True
         self._torn = False
+        self._before_last: Counter[str] | None = None
+        """The repairs before what may turn out to be the cut-off end of the last event."""
 
     def __iter__(self) -> Iterator[list[Event]]:
         """Yield the events, piece by piece."""
@@ -132,9 +134,9 @@ class EventStream:
             self._torn = True
             repairs = self.repairs.copy()
             events = self._read_pieces([0, *seams], None)
-            if self._eof and not events:
-                # No event after it: the last one is cut off, and the seams were within it.
-                self.repairs = repairs
+            if self._eof and not events and self._before_last is None:
+                # Unless an event follows, this is the last one, cut off, and the seams were within it.
+                self._before_last = repairs
             self._drop(seams[-1] + 1)
             return events, False
         if outline.end >= 0 and self._buffer[outline.end + 1] == _CLOSE:
@@ -224,12 +226,17 @@ class EventStream:
         while not closed and self._end != left:
             event, _ = decode_one(bytes(self._buffer[1 : self._end]))
             if event is not None and _is_complete(event):
+                self._before_last = None
                 yield [event]
                 break
             left = self._end
             events, closed = self._mend()
+            if events:
+                self._before_last = None
             yield events
         if not closed:
+            if self._before_last is not None:
+                self.repairs = self._before_last
             self.repairs["truncated_timeline"] += 1
 
     def _note_rest(self, start: int) -> None:
