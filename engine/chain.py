@@ -181,16 +181,22 @@ class _Step:
         pool = facts.of(kind) if candidates is None else candidates
         return [e for e in pool if all(passes(t, e.values, self.rule.params, self.bound) for t in tests)]
 
+    def asked_rank(self, tests: Sequence[Test]) -> int | None:
+        """The one rank that tests ask about, if they do."""
+        for test in tests:
+            if test.field == "rank" and test.op == "eq":
+                rank = limit_of(test, self.rule.params, self.bound)
+                return int(rank) if isinstance(rank, int) and rank != -1 else None
+        return None
+
     def unmeasured_rank(self, kind: str, tests: Sequence[Test]) -> Missing | None:
         """The requirement that fails where the tests ask about one rank for which the kind was not measured."""
         if kind in DERIVED_KINDS or "rank" not in scalar_types(FACT_TYPES[kind]):
             return None
-        for test in tests:
-            if test.field == "rank" and test.op == "eq":
-                rank = limit_of(test, self.rule.params, self.bound)
-                if rank is not None and rank != -1 and not self.outcome.facts.by_field(kind, "rank", rank):
-                    model = FACT_TYPES[kind]
-                    return Missing(kind, model.collect, model.collect_zh or model.collect)
+        rank = self.asked_rank(tests)
+        if rank is not None and not self.outcome.facts.by_field(kind, "rank", rank):
+            model = FACT_TYPES[kind]
+            return Missing(kind, model.collect, model.collect_zh or model.collect)
         return None
 
     def aggregate(self, item: Aggregate) -> AggregateResult | None:
@@ -228,10 +234,13 @@ class _Step:
         if self.members(item.fact, item.tests):
             self.refuted = True
             return None
-        missing = self.outcome.coverage.missing_predicate(item.predicate)
+        missing = self.outcome.coverage.missing_for(item)
         asked = self.unmeasured_rank(item.fact, item.tests)
         if asked is not None:
             missing |= {asked}
+        rank = self.asked_rank(item.tests)
+        if item.fact in DERIVED_KINDS and rank is not None:
+            missing |= self.outcome.coverage.missing_at(item, rank)
         measured = not missing
         if not measured and item.hold:
             self.unmeasured |= missing

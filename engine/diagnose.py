@@ -40,7 +40,7 @@ def diagnose(
     facts = list(facts)
     rules = [r for r in knowledge.active() if applies(r, device, framework, facts)]
     outcome = chain.run(knowledge, facts, matcher, rules)
-    findings = build_findings(outcome, lang)
+    findings = build_findings(outcome, lang, len(run.steps))
     fired = {f.case for f in findings}
     open_cases = not_evaluated(outcome, rules)
     unjudged = {n.case for n in open_cases if not n.ranks}

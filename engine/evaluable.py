@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hermes_advisor.engine.factbase import FactBase
-from hermes_advisor.engine.operands import FieldRef, Operand, references
-from hermes_advisor.engine.rules import Need, Predicate, Rule, Test
+from hermes_advisor.engine.operands import Const, FieldRef, Operand, references
+from hermes_advisor.engine.rules import Absence, Aggregate, FactPattern, Need, Rule, Test
 from hermes_advisor.engine.strata import derivers
 from hermes_advisor.engine.tests_on_facts import passes, words_of
 from hermes_advisor.facts.base import scalar_types
@@ -57,7 +57,7 @@ class Coverage:
         Patterns on a kind that an unmet need is about are left out, too: what was measured of it is not the whole.
         """
         lacking = {n.fact for n in rule.needs if not self._met(n, rule)}
-        kept = [p for p in rule.patterns if p.fact not in lacking and not self.missing_predicate(p.predicate)]
+        kept = [p for p in rule.patterns if p.fact not in lacking and not self.missing_for(p)]
         aliases = {p.alias for p in kept}
 
         def judged(kind: str, tests: tuple[Test, ...]) -> tuple[Test, ...]:
@@ -69,13 +69,11 @@ class Coverage:
             a
             for a in rule.aggregates
             if a.fact not in lacking
-            and not self.missing_predicate(a.predicate)
+            and not self.missing_for(a)
             and all(_aliases(t) <= aliases for t in (*a.where, *a.tests))
         ]
         absences = tuple(
-            a
-            for a in rule.absences
-            if not self.missing_predicate(a.predicate) and all(_aliases(t) <= aliases for t in a.tests)
+            a for a in rule.absences if not self.missing_for(a) and all(_aliases(t) <= aliases for t in a.tests)
         )
         if not patterns and not known:
             return None
@@ -84,17 +82,36 @@ class Coverage:
     def _met(self, need: Need, rule: Rule) -> bool:
         return any(all(passes(t, e.values, rule.params, None) for t in need.tests) for e in self.facts.of(need.fact))
 
-    def missing_predicate(self, predicate: Predicate) -> frozenset[Missing]:
-        """What keeps a kind or conclusion from being known."""
-        kind, name = predicate
+    def missing_for(self, condition: FactPattern | Aggregate | Absence) -> frozenset[Missing]:
+        """What keeps the kind or the conclusion that a condition looks at from being known."""
+        kind, name = condition.predicate
+        subjects = _subjects(condition)
         if kind not in DERIVED_KINDS:
             return frozenset() if self.facts.of(kind) else frozenset({_missing(kind)})
-        if self.facts.concluded(kind, name):
+        if self.facts.concluded(kind, name, subjects):
             return frozenset()
-        options = [self.missing(r) for r in derivers(predicate, self.rules) if r.id not in self.refuted]
-        if not options or any(not o for o in options):
+        options = [self.missing(r) for r in self.about(condition) if r.id not in self.refuted]
+        # Known not to be only when every rule that could conclude it was judged.
+        unknown = [o for o in options if o]
+        return min(unknown, key=lambda o: (len(o), sorted(o))) if unknown else frozenset()
+
+    def about(self, condition: FactPattern | Aggregate | Absence) -> list[Rule]:
+        """The rules that could conclude what the condition looks at; a constant subject rules out others."""
+        subjects = _subjects(condition)
+        out = []
+        for rule in derivers(condition.predicate, self.rules):
+            own = rule.derives.get("subject")
+            if subjects is None or not isinstance(own, Const) or own.value in subjects:
+                out.append(rule)
+        return out
+
+    def missing_at(self, condition: Absence, rank: int) -> frozenset[Missing]:
+        """What keeps a conclusion from being known on one rank: no rule that derives it could be judged there."""
+        rules = [r for r in self.about(condition) if r.id not in self.refuted and not self.missing(r)]
+        if not rules or rank not in self.ranks:
             return frozenset()
-        return min(options, key=lambda o: (len(o), sorted(o)))
+        lacks = [frozenset(m for m, ranks in self.unmeasured_ranks(r).items() if rank in ranks) for r in rules]
+        return min(lacks, key=lambda m: (len(m), sorted(m))) if all(lacks) else frozenset()
 
     def unmeasured_ranks(self, rule: Rule) -> dict[Missing, frozenset[int]]:
         """Per measured kind that the rule rests on: ranks without it, although other ranks have it."""
@@ -125,14 +142,14 @@ class Coverage:
         out: set[Missing] = set()
         fields = _fields_read(rule)
         for part in rule.positive:
-            out |= self.missing_predicate(part.predicate)
+            out |= self.missing_for(part)
         for kind, names in fields.items():
             for name in sorted(names):
                 if self.facts.of(kind) and not any(name in e.values for e in self.facts.of(kind)):
                     out.add(_missing(kind, name))
         for absence in rule.absences:
             if absence.hold:
-                out |= self.missing_predicate(absence.predicate)
+                out |= self.missing_for(absence)
         for need in rule.needs:
             if not any(
                 all(passes(t, e.values, rule.params, None) for t in need.tests) for e in self.facts.of(need.fact)
@@ -142,6 +159,16 @@ class Coverage:
                 out.add(Missing(_need_words(need.fact, need.tests), words.get("en", found.collect_en),
                                 words.get("zh", found.collect_zh)))  # fmt: skip
         return frozenset(out)
+
+
+def _subjects(condition: FactPattern | Aggregate | Absence) -> frozenset[str] | None:
+    """The constant subjects that a condition on a conclusion asks for; None: any."""
+    for test in condition.where if isinstance(condition, Aggregate) else condition.tests:
+        if test.field == "subject" and test.op == "in":
+            return frozenset(map(str, test.choices))
+        if test.field == "subject" and test.op == "eq" and isinstance(test.operand, Const):
+            return frozenset({str(test.operand.value)})
+    return None
 
 
 def _aliases(test: Test) -> set[str]:

@@ -64,9 +64,10 @@ class FactBase:
             self._index[key] = index
         return self._index[key].get(value, [])
 
-    def concluded(self, kind: str, name: str | None) -> bool:
-        """Whether a conclusion of that kind (and name) is among the facts."""
-        return bool(self.of(kind)) if name is None else bool(self.by_field(kind, "name", name))
+    def concluded(self, kind: str, name: str | None, subjects: frozenset[str] | None = None) -> bool:
+        """Whether a conclusion of that kind (and name, and one of the subjects) is among the facts."""
+        found = self.of(kind) if name is None else self.by_field(kind, "name", name)
+        return any(subjects is None or e.values["subject"] in subjects for e in found)
 
     def match_facts(self) -> list[MatchFact]:
         """The facts as matchers see them."""

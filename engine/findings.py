@@ -22,16 +22,17 @@ _COMPONENTS: dict[str, Literal["host", "device", "network"]] = {
 }  # fmt: skip
 
 
-def build_findings(outcome: Outcome, lang: Lang) -> list[Finding]:
-    """All findings of a run of the chain, ranked."""
+def build_findings(outcome: Outcome, lang: Lang, captured_steps: int = 0) -> list[Finding]:
+    """All findings of a run of the chain, ranked; what happens in some of the captured steps is averaged over all."""
+    captured = captured_steps
     groups: dict[str, list[CaseInstance]] = defaultdict(list)
     for instance in outcome.cases:
         groups[instance.rule.id].append(instance)
-    drafts = [_finding(instances, outcome, lang) for _, instances in sorted(groups.items())]
+    drafts = [_finding(instances, outcome, lang, captured) for _, instances in sorted(groups.items())]
     return linked(drafts, outcome, {i: g[0].rule for i, g in groups.items()})
 
 
-def _finding(instances: Sequence[CaseInstance], outcome: Outcome, lang: Lang) -> Finding:
+def _finding(instances: Sequence[CaseInstance], outcome: Outcome, lang: Lang, captured: int) -> Finding:
     rule = instances[0].rule
     case = rule.case
     assert case is not None
@@ -46,8 +47,8 @@ def _finding(instances: Sequence[CaseInstance], outcome: Outcome, lang: Lang) ->
         bottleneck=BOTTLENECKS[area], component=_COMPONENTS[area], severity=case.severity, confidence=case.confidence,
         ranks=sorted({r for i in instances for r in i.ranks}), steps=sorted({s for i in instances for s in i.steps}),
         title=words[lang].title, summary=words[lang].summary,
-        recoverable_us=round(_combined(instances, [i.recoverable_us for i in instances]), 3),
-        recoverable_share=round(min(1.0, _combined(instances, [i.recoverable_share for i in instances])), 6),
+        recoverable_us=round(_combined(instances, [i.recoverable_us for i in instances], captured), 3),
+        recoverable_share=round(min(1.0, _combined(instances, [i.recoverable_share for i in instances], captured)), 6),
         gain=case.gain.kind, evidence=_evidence(ordered), proof=worst.firing.id,
         instances=[i.firing.id for i in ordered], remedies=remedies, contradicts=list(case.contradicts),
         references=[r.url for r in case.references], consequences=[], consequence_of=[],
@@ -55,14 +56,19 @@ def _finding(instances: Sequence[CaseInstance], outcome: Outcome, lang: Lang) ->
     )  # fmt: skip
 
 
-def _combined(instances: Sequence[CaseInstance], values: Sequence[float]) -> float:
-    """Per step: same ranks summed or the largest taken, then the worst ranks decide; mean over steps."""
+def _combined(instances: Sequence[CaseInstance], values: Sequence[float], captured: int) -> float:
+    """Per step: same ranks summed or the largest taken, then the worst ranks decide; mean over the captured steps.
+
+    A value that is about all captured steps at once is a mean already.
+    """
     case = instances[0].rule.case
     merge = fsum if case is not None and case.gain.combine == "sum" else max
     steps: dict[tuple[int, ...], dict[tuple[int, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
     for instance, value in zip(instances, values, strict=True):
         steps[instance.steps][instance.ranks].append(value)
-    return fsum(max(merge(v) for v in ranks.values()) for _, ranks in sorted(steps.items())) / len(steps)
+    worst = {at: max(merge(v) for v in ranks.values()) for at, ranks in sorted(steps.items())}
+    single = [value for at, value in worst.items() if at]
+    return worst.get((), 0.0) + (fsum(single) / max(captured, len(single)) if single else 0.0)
 
 
 def _evidence(instances: Sequence[CaseInstance]) -> list[str]:

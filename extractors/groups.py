@@ -7,13 +7,13 @@ those of ``parallel_group_info`` (``group_name_5``): a declared group is matched
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hermes_advisor.extractors.evidence import clean
 from hermes_advisor.extractors.exchange import Exchange
 from hermes_advisor.extractors.readers.tables import GroupInfo
-from hermes_advisor.extractors.stages import StageMap
+from hermes_advisor.extractors.stages import StageMap, pipeline_declared
 from hermes_advisor.facts.base import Source
 from hermes_advisor.facts.communication import CommunicationGroup
 
@@ -119,7 +119,7 @@ def communication_group(
                 seen_count=len(group.seen),
                 expected_count=group.size,
                 missing_count=group.missing,
-                crosses_stages=crosses_stages(group, stages),
+                crosses_stages=crosses_stages(group, stages, by_rank.values()),
                 ranks=group.seen,
                 source=Source(
                     file=first.comm_file or first.links_file,
@@ -131,11 +131,18 @@ def communication_group(
     return out
 
 
-def crosses_stages(group: Group, stages: StageMap | None) -> bool:
-    """Whether members, or of unknown members the seen ranks, sit in different pipeline stages."""
+def crosses_stages(group: Group, stages: StageMap | None, exchanges: Iterable[Exchange]) -> bool | None:
+    """Whether members, or of unknown members the seen ranks, sit in different pipeline stages.
+
+    None where there are stages that nobody can tell: a pipeline is declared, or ranks send and receive.
+    """
     if stages is None:
-        return False
-    return len({stages.stage_of[rank] for rank in group.members or group.seen if rank in stages.stage_of}) > 1
+        sends = any(time > 0 for exchange in exchanges for time in (exchange.p2p_ns or {}).values())
+        return None if sends or pipeline_declared(tuple(exchanges)) else False
+    ranks = group.members or group.seen
+    if any(rank not in stages.stage_of for rank in ranks):
+        return None
+    return len({stages.stage_of[rank] for rank in ranks}) > 1
 
 
 def listed(ranks: Sequence[int], limit: int = 8) -> str:

@@ -93,7 +93,7 @@ def _wait(
         op_count=len(latest),
         seen_count=len(ranks),
         missing_count=None if group.size is None else max(0, group.size - len(ranks)),
-        crosses_stages=crosses_stages(group, stages),
+        crosses_stages=crosses_stages(group, stages, by_rank.values()),
         late_rank=late_rank,
         imposed_wait_us=us(imposed[late_rank]),
         imposed_step_ratio=ratio(imposed[late_rank], step_ns),

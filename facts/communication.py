@@ -46,7 +46,9 @@ class CommunicationGroup(Fact):
     seen_count: int = Field(examples=[2])
     expected_count: int | None = Field(default=None, examples=[2], description="None: the size is not recorded")
     missing_count: int | None = Field(default=None, examples=[0])
-    crosses_stages: bool = Field(examples=[False], description="its ranks sit in different pipeline stages")
+    crosses_stages: bool | None = Field(
+        default=None, examples=[False], description="its ranks sit in different pipeline stages; None: not known"
+    )
     ranks: tuple[int, ...] = Field(default=(), examples=[(0, 1)])
 
 
@@ -66,7 +68,7 @@ class CommunicationWait(Fact):
     op_count: int = Field(examples=[20], description="collectives compared over at least two ranks")
     seen_count: int = Field(examples=[2])
     missing_count: int | None = Field(default=None, examples=[0], description="None: the group's size is unknown")
-    crosses_stages: bool = Field(examples=[False])
+    crosses_stages: bool | None = Field(default=None, examples=[False], description="None: not known")
     late_rank: int = Field(examples=[1], description="the rank that imposed the most wait")
     imposed_wait_us: float = Field(examples=[500.0], description="mean wait of the others for late_rank, per step")
     imposed_step_ratio: float = Field(examples=[0.005])

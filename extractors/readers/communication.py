@@ -2,7 +2,8 @@
 
 Sizes there are MB of 10^6 bytes and times milliseconds, both with the noise of a double; starts are Unix times in µs.
 ``Total Op Info`` sums the operators above it and is left out. SDMA is the sum of HCCS, PCIE and SIO: it is kept only
-where none of these carries bytes, so that no byte is counted twice.
+where none of these carries bytes, so that no byte is counted twice. A number that is missing or negative is not a zero:
+what needs it is left out and counted.
 """
 
 from __future__ import annotations
@@ -49,22 +50,28 @@ def read_communication(path: Path, note: Note) -> CommunicationTables:
     ops: list[tuple[Any, ...]] = []
     bandwidth: list[tuple[Any, ...]] = []
     packets: list[tuple[Any, ...]] = []
-    bad = 0
+    bad = unreadable = 0
     for step, traffic, key, value in operators(read_json(path)):
         name, _, group = key.rpartition("@") if "@" in key else (key, "", "")
         times = value.get("Communication Time Info") if isinstance(value, dict) else None
-        start = scaled(times.get("Start Timestamp(us)"), 3, missing=-1) if isinstance(times, dict) else -1
-        elapse = scaled(times.get("Elapse Time(ms)"), _MS, missing=-1) if isinstance(times, dict) else -1
-        if not isinstance(times, dict) or start < 0 or elapse < 0:
+        found = _times(times) if isinstance(times, dict) else None
+        if found is None:
             bad += 1
             continue
-        parts = (scaled(times.get(f"{part} Time(ms)"), _MS) for part in ("Transit", "Wait", "Synchronization", "Idle"))
-        ops.append((step, traffic, operator_kind(name), name, group, start, elapse, *parts))
-        for transport, record, size, transit in _transports(value.get("Communication Bandwidth Info")):
-            bandwidth.append((step, traffic, name, group, transport, size, transit, elapse))
-            packets.extend((step, name, group, transport, *packet) for packet in _packets(record))
+        ops.append((step, traffic, operator_kind(name), name, group, *found))
+        carried, faulty = _transports(value.get("Communication Bandwidth Info"))
+        unreadable += faulty
+        for transport, record, size, transit in carried:
+            bandwidth.append((step, traffic, name, group, transport, size, transit, found[1]))
+            sizes, faulty = _packets(record)
+            unreadable += faulty
+            packets.extend((step, name, group, transport, *packet) for packet in sizes)
     if bad:
-        note("unreadable_operators", "warning", "left out: they carry no start or elapse time", count=bad)
+        detail = "left out: their start, elapse, transit, wait or idle time is missing or negative"
+        note("unreadable_operators", "warning", detail, count=bad)
+    if unreadable:
+        detail = "left out: a transport's size or time, or a packet's size, count or time, is missing or negative"
+        note("unreadable_numbers", "warning", detail, count=unreadable)
     if not ops:
         note("no_operators", "info", "holds no communication operators")
     return CommunicationTables(_frame(_OPS, ops), _frame(_BANDWIDTH, bandwidth), _frame(_PACKETS, packets))
@@ -92,29 +99,51 @@ def operator_kind(name: str) -> str:
     return found.group(1) if found else name
 
 
-def _transports(info: Any) -> list[tuple[str, Mapping[str, Any], int, int]]:
-    if not isinstance(info, dict):
-        return []
+def _times(times: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Start, elapse, transit, wait, synchronization (-1: not recorded) and idle; None where one needed is no time."""
+    start = scaled(times.get("Start Timestamp(us)"), 3, missing=-1)
+    elapse, transit, wait, sync, idle = (
+        scaled(times.get(f"{part} Time(ms)"), _MS, missing=-1)
+        for part in ("Elapse", "Transit", "Wait", "Synchronization", "Idle")
+    )
+    return None if min(start, elapse, transit, wait, idle) < 0 else (start, elapse, transit, wait, max(sync, -1), idle)
+
+
+def _transports(info: Any) -> tuple[list[tuple[str, Mapping[str, Any], int, int]], int]:
+    """The transports that carried bytes, and how many records hold no size or no time."""
     carried: list[tuple[str, Mapping[str, Any], int, int]] = []
-    for transport, record in info.items():
+    unreadable = 0
+    for transport, record in info.items() if isinstance(info, dict) else ():
         if isinstance(record, dict):
-            size, transit = scaled(record.get("Transit Size(MB)"), _MB), scaled(record.get("Transit Time(ms)"), _MS)
-            if size > 0:
+            size, transit = size_and_time(record)
+            if size < 0 or transit < 0:
+                unreadable += 1
+            elif size > 0:
                 carried.append((transport, record, size, transit))
     if any(transport in _PARTS_OF_SDMA for transport, *_ in carried):
         carried = [item for item in carried if item[0] != "SDMA"]
-    return carried
+    return carried, unreadable
 
 
-def _packets(record: Mapping[str, Any]) -> Iterator[tuple[float, int, int]]:
+def size_and_time(record: Mapping[str, Any]) -> tuple[int, int]:
+    """Bytes and ns of a transport or a link; negative where none is written."""
+    size, transit = record.get("Transit Size(MB)"), record.get("Transit Time(ms)")
+    return scaled(size, _MB, missing=-1), scaled(transit, _MS, missing=-1)
+
+
+def _packets(record: Mapping[str, Any]) -> tuple[list[tuple[float, int, int]], int]:
+    """Bytes, count and ns of each size of packet, and how many entries hold no such numbers."""
+    packets: list[tuple[float, int, int]] = []
+    unreadable = 0
     distribution = record.get("Size Distribution")
-    if not isinstance(distribution, dict):
-        return
-    for size, pair in distribution.items():
-        if isinstance(pair, list) and len(pair) >= 2:
-            count, size_bytes = scaled(pair[0], 0), scaled(size, _MB, missing=-1)
-            if count > 0 and size_bytes >= 0:
-                yield float(size_bytes), count, scaled(pair[1], _MS)
+    for size, pair in distribution.items() if isinstance(distribution, dict) else ():
+        count, transit = pair[:2] if isinstance(pair, list) and len(pair) >= 2 else (None, None)
+        found = scaled(size, _MB, missing=-1), scaled(count, 0, missing=-1), scaled(transit, _MS, missing=-1)
+        if min(found) < 0:
+            unreadable += 1
+        elif found[1] > 0:
+            packets.append((float(found[0]), found[1], found[2]))
+    return packets, unreadable
 
 
 def _frame(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> pd.DataFrame | None:

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hermes_advisor.extractors.readers.cells import scaled
-from hermes_advisor.extractors.readers.communication import operator_kind, operators
+from hermes_advisor.extractors.readers.communication import operator_kind, operators, size_and_time
 from hermes_advisor.extractors.readers.csv_frames import frame
 from hermes_advisor.extractors.readers.files import Note, read_json
 
@@ -35,7 +34,7 @@ def read_communication_matrix(path: Path, note: Note) -> pd.DataFrame | None:
     others: dict[_Key, dict[_Link, list[int]]] = {}
     seen: set[tuple[_Key, _Link, str]] = set()
     sampled: set[_Key] = set()
-    bad = 0
+    bad = unreadable = 0
     for step, traffic, entry, links in operators(read_json(path)):
         label, _, group = entry.rpartition("@") if "@" in entry else (entry, "", "")
         sample = _SAMPLE.match(label)
@@ -46,6 +45,10 @@ def read_communication_matrix(path: Path, note: Note) -> pd.DataFrame | None:
             if link is None:
                 bad += 1
                 continue
+            size, transit = size_and_time(record)
+            if size < 0 or transit < 0:
+                unreadable += 1
+                continue
             if sample and not is_total:
                 sampled.add(key)
                 instance = (key, link, str(record.get("Op Name")))
@@ -53,10 +56,13 @@ def read_communication_matrix(path: Path, note: Note) -> pd.DataFrame | None:
                     continue
                 seen.add(instance)
             sums = (totals if is_total else others).setdefault(key, {}).setdefault(link, [0, 0])
-            sums[0] = min(sums[0] + scaled(record.get("Transit Size(MB)"), 6), _INT64_MAX)
-            sums[1] = min(sums[1] + scaled(record.get("Transit Time(ms)"), 6), _INT64_MAX)
+            sums[0] = min(sums[0] + size, _INT64_MAX)
+            sums[1] = min(sums[1] + transit, _INT64_MAX)
     if bad:
         note("unreadable_links", "warning", "left out: no pair of cards or no transport is written", count=bad)
+    if unreadable:
+        detail = "links left out: their size or time is missing or negative"
+        note("unreadable_numbers", "warning", detail, count=unreadable)
     incomplete = sampled - totals.keys()
     if incomplete:
         detail = "no total is written for a kind of operator, so only its sampled operators count"

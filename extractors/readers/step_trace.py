@@ -1,7 +1,8 @@
 """step_trace_time.csv → ``steps``: how each step of one rank divides into compute, communication and free time.
 
 The step's duration is the sum of its three parts (computing, communication not overlapped, free). The file's own
-``Stage`` leaves receive operations (``Bubble``) out and is a difference of doubles.
+``Stage`` leaves receive operations (``Bubble``) out and is a difference of doubles. A row that cannot be true, with a
+negative part or no duration, is left out and counted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _COLUMNS = (
     Column("bubble_ns", ("Bubble",)),
     Column("preparing_ns", ("Preparing",)),
 )
+_PARTS = ["compute_ns", "communication_ns", "exposed_communication_ns", "overlapped_ns", "free_ns"]
 _TRAILING_NUMBER = re.compile(r"(?<!\d)(\d{1,18})\s*$")
 
 
@@ -44,7 +46,16 @@ def step_numbers(values: list[str]) -> IntColumn:
 
 def read_step_trace(path: Path, note: Note) -> pd.DataFrame | None:
     """Read the steps of one rank."""
-    return read_frame(path, _COLUMNS, note, _convert)
+    table = read_frame(path, _COLUMNS, note, _convert)
+    if table is None:
+        return None
+    impossible = (table[_PARTS] < 0).any(axis=1) | (table["duration_ns"] <= 0)
+    if impossible.any():
+        first = int(table.loc[impossible, "row"].iloc[0])
+        detail = f"steps left out: a part is negative or the step takes no time (first: data row {first})"
+        note("impossible_values", "warning", detail, count=int(impossible.sum()))
+        table = table[~impossible].reset_index(drop=True)
+    return table if len(table) else None
 
 
 def _convert(block: Block) -> tuple[dict[str, Array], Mask]:

@@ -26,7 +26,7 @@ kernels         name, op_type, core_type, step (-1: none), start_ns, duration_ns
 device_tasks    name, task_type, stream, start_ns, duration_ns, connection_id, size_bytes (-1), direction
                 every task of the device lanes of the timeline, kernels and copies alike
 comm_ops        step, traffic (collective|p2p), kind (allReduce, …), name, group, start_ns, elapse_ns, transit_ns,
-                wait_ns, sync_ns, idle_ns
+                wait_ns, sync_ns (-1), idle_ns
 comm_bandwidth  step, traffic, name, group, transport, size_bytes, transit_ns, elapse_ns (of the operator)
 comm_packets    step, name, group, transport, packet_bytes (float64), packet_count, transit_ns
 comm_links      step, traffic, kind, group, src, dst (local indices in the group as written), transport, size_bytes,

@@ -292,3 +292,39 @@ def test_lint_codes(write_base: Writer, old: str, new: str, code: str) -> None:
     assert old in texts.CASE
     folder = write_base({**texts.FILES, "cases/cpu/many-short-kernels.yaml": texts.CASE.replace(old, new)})
     assert code in {p.code for p in lint(load_folders([folder]))}
+
+
+def test_an_absence_on_a_rank_that_nobody_measured_is_not_concluded(write_base: Writer) -> None:
+    # Rank 1 has no operator_compile: whether it compiles is not known there, although it is on rank 0.
+    compiling = texts.SYMPTOM.replace("SYM-001", "SYM-002").replace("slug: starved", "slug: compiling").replace(
+        "fact: launch_profile\n    where:\n      starved_step_ratio", "fact: operator_compile\n    where:\n      step_ratio"
+    ).replace("symptom: starved", "symptom: compiling").replace("$launch.starved_per_step_us", "$launch.per_step_us").replace(
+        "$launch.starved_step_ratio", "$launch.step_ratio").replace("{launch.starved_step_ratio}", "")  # fmt: skip
+    cause = texts.CAUSE.replace("  - fact: operator_compile\n    where: {rank: $symptom.rank, step_ratio: {ge: $compile_max}}",
+                                "  - fact: symptom\n    where: {name: compiling, rank: $symptom.rank, step_ratio: {ge: $compile_max}}")  # fmt: skip
+    files = {**texts.FILES, "symptoms/compiling.yaml": compiling, "causes/dispatch.yaml": cause}
+    base = load_folders([write_base(files)])
+    d = diagnosis(base, STARVED, {**STARVED, "rank": 1}, SHORT, {**SHORT, "rank": 1}, NO_COMPILE)
+    assert [f.ranks for f in d.findings] == [[0]]
+    assert [(n.missing, n.ranks) for n in d.not_evaluated] == [(["operator_compile"], [1])]
+
+
+def test_a_cause_that_several_rules_conclude_is_unknown_while_one_of_them_is(write_base: Writer) -> None:
+    other = texts.CAUSE.replace("CAU-001", "CAU-002").replace("slug: dispatch", "slug: other").replace(
+        "fact: symptom\n    where: {name: starved}", "fact: free_time\n    where: {free_us: {gt: 0}, rank: {ge: 0}}").replace(
+        "$symptom.cost_us", "$symptom.free_us").replace("$symptom.step_ratio", "$symptom.span_ratio")  # fmt: skip
+    files = {**texts.FILES, "causes/other.yaml": other}
+    base = load_folders([write_base(files)])
+    d = diagnosis(base, {**STARVED, "starved_step_ratio": 0.1}, SHORT, NO_COMPILE)
+    assert [n.missing for n in d.not_evaluated] == [["free_time"]]
+
+
+def test_what_happens_in_some_steps_is_averaged_over_all(write_base: Writer) -> None:
+    symptom = texts.SYMPTOM.replace("  rank: $launch.rank\n", "  rank: $launch.rank\n  step: $step.step\n").replace(
+        "derives:\n", "  - alias: step\n    fact: step_breakdown\n    where: {rank: $launch.rank}\nderives:\n")  # fmt: skip
+    cause = texts.CAUSE.replace("rank: $symptom.rank, cost_us", "rank: $symptom.rank, step: $symptom.step, cost_us")
+    base = load_folders([write_base({**texts.FILES, "symptoms/starved.yaml": symptom, "causes/dispatch.yaml": cause})])
+    facts = [build_fact(f) for f in (STARVED, SHORT, NO_COMPILE, {"fact": "step_breakdown", "step": 3})]
+    run = RUN.model_copy(update={"steps": list(range(10))})
+    (finding,) = diagnose(facts, run, base, create_matcher("reference")).findings
+    assert (finding.steps, finding.recoverable_us, finding.recoverable_share) == ([3], 2500.0, 0.025)

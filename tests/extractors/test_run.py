@@ -33,7 +33,10 @@ def folder(tmp_path):
             "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
             f"{rank},7,{compute},{wait},0,{wait},10.0,{compute + wait},0\n"
         )
-        times = {"Start Timestamp(us)": 1700000000000000.0, "Elapse Time(ms)": wait / 1000, "Transit Time(ms)": 0.01}
+        times = {
+            "Start Timestamp(us)": 1700000000000000.0, "Elapse Time(ms)": wait / 1000, "Transit Time(ms)": 0.01,
+            "Wait Time(ms)": 0, "Idle Time(ms)": 0,
+        }  # fmt: skip
         operator = {"Communication Time Info": times, "Communication Bandwidth Info": {}}
         (output / "communication.json").write_text(
             json.dumps({"step7": {"p2p": {}, "collective": {"hcom_allReduce__99_0_1@99": operator}}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -73,6 +74,16 @@ def test_four_ranks_the_loaded_stage_is_blamed_first(field_dir: Path) -> None:
     assert not causes & (LINK_FAULTS | {"comm.slow_rank"})
     proof = next(f for f in d["firings"] if f["id"] == first["proof"])
     assert any(v["field"] == "recoverable_us" for v in proof["values"])
+
+
+def test_four_ranks_nobody_is_blamed_when_the_stages_are_not_known(field_dir: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(field_dir / "ascend-4rank-pp2dp2-level2", folder)
+    for file in folder.glob("*/profiler_metadata.json"):
+        file.unlink()
+    d = diagnosis(folder)
+    assert not {f["cause"] for f in d["findings"]} & (LINK_FAULTS | {"comm.slow_rank", "parallel.load_imbalance"})
+    assert {"comm.slow_rank", "parallel.load_imbalance"} <= {n["cause"] for n in d["not_evaluated"]}
 
 
 def test_four_ranks_kernels_of_two_ranks_are_not_guessed(field_dir: Path) -> None:

@@ -23,7 +23,9 @@ APIS = "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us)\nacl,aclnnAdd,6,2,
 OPS = "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us)\nAdd,AIV,1,2,2,2,2\n"
 OPERATORS = "Name,Input Shapes,Call Stack,Host Self Duration(us),Host Total Duration(us)\naten::add,,,1,2\n"
 MEMORY = "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB)\nPTA,999.500\t,1,2\n"
-TIMES = {"Start Timestamp(us)": 1001.5, "Elapse Time(ms)": 1}
+TIMES = {
+    "Start Timestamp(us)": 1001.5, "Elapse Time(ms)": 1, "Transit Time(ms)": 1, "Wait Time(ms)": 0, "Idle Time(ms)": 0,
+}  # fmt: skip
 HCCS = {"HCCS": {"Transit Size(MB)": 1, "Transit Time(ms)": 1, "Size Distribution": {"1": [1, 1]}}}
 COMMUNICATION = json.dumps(
     {"step13": {"collective": {"hcom_x@g": {"Communication Time Info": TIMES, "Communication Bandwidth Info": HCCS}}}}

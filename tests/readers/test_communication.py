@@ -97,15 +97,17 @@ def test_no_byte_is_counted_twice(
 
 def test_missing_keys_and_odd_numbers(write: Write, notes: list[Any]) -> None:
     sparse = {
-        "Communication Time Info": {"Start Timestamp(us)": 10, "Elapse Time(ms)": "2"},
-        "Communication Bandwidth Info": {
-            "HCCS": {"Transit Size(MB)": "4e-05"},
-            "RDMA": None,
-            "PCIE": {"Transit Size(MB)": "N/A"},
+        "Communication Time Info": {
+            "Start Timestamp(us)": 10, "Elapse Time(ms)": "2", "Transit Time(ms)": 0, "Wait Time(ms)": 0,
+            "Idle Time(ms)": "1.5",
         },
-    }
+        "Communication Bandwidth Info": {
+            "HCCS": {"Transit Size(MB)": "4e-05", "Transit Time(ms)": 0},
+            "RDMA": None,
+        },
+    }  # fmt: skip
     found = read(write, notes, {"step": {"p2p": {"hcom_send__1_0": sparse}}})
-    assert records(found.ops) == [[-1, "p2p", "send", "hcom_send__1_0", "", 10000, 2000000, 0, 0, 0, 0]]
+    assert records(found.ops) == [[-1, "p2p", "send", "hcom_send__1_0", "", 10000, 2000000, 0, 0, -1, 1500000]]
     assert records(found.bandwidth) == [[-1, "p2p", "hcom_send__1_0", "", "HCCS", 40, 0, 2000000]]
     assert found.packets is None
 
@@ -122,8 +124,47 @@ def test_operators_without_times_are_counted(write: Write, notes: list[Any]) -> 
     assert notes == [("unreadable_operators", "warning", 4)]
 
 
+GONE = object()
+
+
+@pytest.mark.parametrize("value", [GONE, "N/A", None, -5])
+@pytest.mark.parametrize("part", ["Elapse", "Transit", "Wait", "Idle"])
+def test_a_time_that_is_not_written_is_no_zero(write: Write, notes: list[Any], part: str, value: Any) -> None:
+    bad = operator("1", 2, HCCS=carried(1, 1))
+    times = bad["Communication Time Info"]
+    times[f"{part} Time(ms)"] = value
+    if value is GONE:
+        del times[f"{part} Time(ms)"]
+    found = read(write, notes, {"1": {"collective": {"hcom_x@g": bad, "hcom_y@g": operator("1", 2)}}})
+    assert found.ops is not None
+    assert found.ops["name"].tolist() == ["hcom_y"]
+    assert found.bandwidth is None
+    assert notes == [("unreadable_operators", "warning", 1)]
+
+
+@pytest.mark.parametrize("value", [GONE, "N/A", None, -5])
+@pytest.mark.parametrize("key", ["Transit Size(MB)", "Transit Time(ms)"])
+def test_a_transport_without_size_or_time_is_left_out(write: Write, notes: list[Any], key: str, value: Any) -> None:
+    bad = {**carried(9, 9, **{"9": [1, 9]}), key: value}
+    if value is GONE:
+        del bad[key]
+    transports = {"HCCS": bad, "RDMA": carried(1, 1, **{"1": [1, 1]})}
+    found = read(write, notes, {"1": {"collective": {"hcom_x@g": operator("1", 2, **transports)}}})
+    assert records(found.bandwidth) == [[1, "collective", "hcom_x", "g", "RDMA", 1000000, 1000000, 2000000]]
+    assert records(found.packets) == [[1, "hcom_x", "g", "RDMA", 1000000.0, 1, 1000000]]
+    assert notes == [("unreadable_numbers", "warning", 1)]
+
+
 def test_packets_of_one_operator(write: Write, notes: list[Any]) -> None:
-    sizes = {"2.064384": [12, 1.578891625], "1.937312": [2, 0.25], "bad": [1, 1], "1": 7, "3": [0, 1]}
+    sizes = {
+        "2.064384": [12, 1.578891625],
+        "1.937312": [2, 0.25],
+        "bad": [1, 1],
+        "1": 7,
+        "3": [0, 1],
+        "4": [1, "N/A"],
+        "5": [-1, 1],
+    }
     found = read(
         write,
         notes,
@@ -133,6 +174,7 @@ def test_packets_of_one_operator(write: Write, notes: list[Any]) -> None:
         [1, "hcom_x", "g", "HCCS", 2064384.0, 12, 1578892],
         [1, "hcom_x", "g", "HCCS", 1937312.0, 2, 250000],
     ]
+    assert notes == [("unreadable_numbers", "warning", 4)]
 
 
 def test_a_file_without_the_level_of_steps(write: Write, notes: list[Any]) -> None:

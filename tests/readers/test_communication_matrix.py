@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hermes_advisor.extractors.readers.communication_matrix import read_communication_matrix
 
 Write = Callable[[str, str | bytes], Path]
@@ -77,6 +79,27 @@ def test_what_is_no_link_is_counted(write: Write, notes: list[Any]) -> None:
     }
     assert read(write, notes, {"step2": {"p2p": entries}}) == [[2, "p2p", "send", "g", 0, 1, "HCCS", 1000000, 1000000]]
     assert notes == [("unreadable_links", "warning", 4)]
+
+
+GONE = object()
+
+
+@pytest.mark.parametrize("value", [GONE, "N/A", None, -5])
+@pytest.mark.parametrize("key", ["Transit Size(MB)", "Transit Time(ms)"])
+def test_a_link_without_size_or_time_is_left_out(write: Write, notes: list[Any], key: str, value: Any) -> None:
+    bad = {**link("HCCS", 9, 9), key: value}
+    if value is GONE:
+        del bad[key]
+    # Neither half of the pair may enter the sum: a time without its bytes would make the link look slow.
+    entries = {
+        "hcom_send__1_0@g": {"0-1": bad, "0-2": bad},
+        "hcom_send__1_1@g": {"0-1": link("HCCS", 2, 1), "0-3": link("HCCS", 0, 0)},
+    }
+    assert read(write, notes, {"1": {"p2p": entries}}) == [
+        [1, "p2p", "send", "g", 0, 1, "HCCS", 2000000, 1000000],
+        [1, "p2p", "send", "g", 0, 3, "HCCS", 0, 0],
+    ]
+    assert notes == [("unreadable_numbers", "warning", 2)]
 
 
 def test_no_links_give_no_table(write: Write, notes: list[Any]) -> None:

@@ -56,6 +56,26 @@ def test_a_row_without_its_numbers_is_left_out_and_counted(write: Write, notes: 
     assert notes == [("unreadable_rows", "warning", 2)]
 
 
+IMPOSSIBLE = [
+    "2,-60,10,0,10,30,100,0,10", "2,60,-10,0,10,30,100,0,10", "2,60,10,-1,10,30,100,0,10", "2,60,10,0,-10,30,100,0,10",
+    "2,60,10,0,10,-30,100,0,10", "2,0,0,0,0,0,0,0,0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", IMPOSSIBLE)
+def test_a_row_that_cannot_be_true_is_left_out_and_counted(write: Write, notes: list[Any], row: str) -> None:
+    rows = [row, "3,60,10,0,10,30,100,0,10", row]
+    table = read_step_trace(write("s.csv", "\n".join([OLD, *rows, ""])), notes)  # type: ignore[arg-type]
+    assert table is not None
+    assert table[["step", "duration_ns", "row"]].to_numpy().tolist() == [[3, 100_000, 2]]
+    assert notes == [("impossible_values", "warning", 2)]
+
+
+def test_without_a_possible_row_there_is_no_table(write: Write, notes: list[Any]) -> None:
+    assert read_step_trace(write("s.csv", "\n".join([OLD, *IMPOSSIBLE, ""])), notes) is None  # type: ignore[arg-type]
+    assert notes == [("impossible_values", "warning", 6)]
+
+
 def test_a_cell_cut_in_half_is_not_a_number(write: Write, notes: list[Any]) -> None:
     table = read_step_trace(write("s.csv", f"{OLD}\n1,1,1,0,1,1,3,0,1\n2,10,10,0,10,158"), notes)  # type: ignore[arg-type]
     assert table is not None
