@@ -38,6 +38,10 @@ _PLATFORMS = {"ascend_pytorch_text": ("ascend", "pytorch")}
 EXIT_FINDINGS, EXIT_USAGE, EXIT_KNOWLEDGE, EXIT_INPUT = 1, 2, 3, 4
 
 
+MAX_RESULT_BYTES = 512 * 1024 * 1024
+_RESULT_HINT = "give a file written by 'hermes diagnose --format json -o FILE'"
+
+
 class Format(str, enum.Enum):
     """Output format."""
 
@@ -223,6 +227,7 @@ def kb_lint(kb: KbOption = None) -> None:
     Shape, facts, units, tests; exit code 3 when anything is wrong.
     """
     from hermes_advisor.engine.lint import lint
+    from hermes_advisor.engine.wording import clean
 
     knowledge = load_knowledge(kb, settings=False)
     _say_overlay(knowledge)
@@ -230,7 +235,7 @@ def kb_lint(kb: KbOption = None) -> None:
     cases = sum(r.kind == "case" for r in knowledge.rules.values())
     with _guarded_stdout():
         for problem in problems:
-            print(problem)
+            print(clean(str(problem), 2000))
         print(f"{len(knowledge.rules)} rules ({cases} cases), {len(problems)} problem(s)")
     if problems:
         raise typer.Exit(EXIT_KNOWLEDGE)
@@ -246,7 +251,9 @@ def kb_test(
 
     Exit code 3 when one fails.
     """
+    from hermes_advisor.engine.chain import ChainError
     from hermes_advisor.engine.kbtest import run_tests
+    from hermes_advisor.engine.matching.interface import MatcherFailure
     from hermes_advisor.engine.matching.select import create_matcher
 
     knowledge = load_knowledge(kb, settings=False)
@@ -263,6 +270,8 @@ def kb_test(
                 elif verbose:
                     print(f"{place}: ok {outcome.rule} '{outcome.name}'")
             print(f"{passed} passed, {failed} failed")
+    except (MatcherFailure, ChainError) as error:
+        raise fail(f"the tests could not be run: {error}", EXIT_KNOWLEDGE) from None
     finally:
         chosen.close()
     if failed:
@@ -290,12 +299,13 @@ def load_knowledge(folders: list[Path] | None, *, settings: bool = True) -> Know
     """Load the knowledge base, or end with every fault and exit code 3; ``settings``: apply each overlay.yaml."""
     from hermes_advisor.engine.loader import load
     from hermes_advisor.engine.problems import KnowledgeBaseError
+    from hermes_advisor.engine.wording import clean
 
     try:
         return load(folders or [], settings=settings)
     except KnowledgeBaseError as error:
         for problem in error.problems:
-            print(problem, file=sys.stderr)
+            print(clean(str(problem), 2000), file=sys.stderr)
         raise fail(f"the knowledge base has {len(error.problems)} fault(s); nothing was run", EXIT_KNOWLEDGE) from None
 
 
@@ -417,20 +427,30 @@ def _console(output: Path | None) -> Iterator[Console]:
             self.quiet = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "100"))
+    given = os.environ.get("COLUMNS", "")
+    piped = max(40, int(given[:4])) if given.isascii() and given.isdigit() else 100
+    width = None if sys.stdout.isatty() else piped  # rich asks the terminal
     if output is None:
         with _guarded_stdout():
             yield Patient(width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
         return
-    part = output.with_name(f".{output.name}.{os.getpid()}.part")
+    part = target = Path(os.path.realpath(output))
     try:
-        with part.open("w", encoding="utf-8") as stream:
+        if target.is_dir():
+            raise fail(f"cannot write {output}: it is a folder; name a file", EXIT_USAGE)
+        # A pipe or a device is written to as it is; a file is replaced whole or not at all.
+        if not target.exists() or target.is_file():
+            part = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
+        with part.open("w", encoding="utf-8", errors="replace") as stream:
             yield Console(file=stream, width=100, markup=False, highlight=False, emoji=False)
-        part.replace(output)
+        if part != target:
+            part.replace(target)
     except OSError as error:
         raise fail(f"cannot write {output}: {error.strerror}", EXIT_USAGE) from None
     finally:
-        part.unlink(missing_ok=True)
+        if part != target:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -452,11 +472,16 @@ def _read_result(path: Path) -> Diagnosis:
     from hermes_advisor.engine.result import Diagnosis
 
     try:
-        text = path.read_text(encoding="utf-8")
-        return Diagnosis.model_validate_json(text)
+        if path.exists() and not path.is_file():
+            raise fail(f"cannot read {path}: not a file; {_RESULT_HINT}", EXIT_INPUT)
+        with path.open("rb") as stream:
+            data = stream.read(MAX_RESULT_BYTES + 1)
+        if len(data) > MAX_RESULT_BYTES:
+            raise fail(f"cannot read {path}: larger than {MAX_RESULT_BYTES} bytes", EXIT_INPUT)
+        return Diagnosis.model_validate_json(data.decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise fail(f"cannot read {path}: {reason}; give a file written by 'hermes diagnose --format json -o FILE'",
+        raise fail(f"cannot read {path}: {reason}; {_RESULT_HINT}",
                    EXIT_INPUT) from None  # fmt: skip
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -483,6 +508,8 @@ def _root(
 
 def main() -> None:
     """Entry point of the ``hermes`` command."""
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character must not end the report

@@ -6,6 +6,7 @@ whole base (ids, cycles, conclusions nobody derives) are found in ``loader``.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, cast
@@ -22,6 +23,8 @@ from hermes_advisor.facts.base import list_fields, scalar_types, unit_of
 from hermes_advisor.facts.conclusions import Cause, Symptom
 from hermes_advisor.facts.vocabulary import CAUSES, FACT_TYPES
 
+MAX_EXPANSION = 256
+"""How many conjunctions the ``in`` lists of one rule may make."""
 ORDER_OPS = ("lt", "le", "gt", "ge")
 ALL_OPS = ("eq", "ne", *ORDER_OPS, "in")
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -159,6 +162,9 @@ class _Compiler:
             for i, n in enumerate(spec.needs)
             if self.known_fact(n.fact, ("needs", i, "fact"))
         ]
+        size = math.prod(len(t.choices) for p in patterns for t in p.tests if t.op == "in")
+        if size > MAX_EXPANSION:
+            self.fault(("when",), "wide-in", f"the 'in' lists make {size} combinations; at most {MAX_EXPANSION}")
         derives_name, derives = self.derives()
         case_parts = self.case_parts()
         for name in spec.params:

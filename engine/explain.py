@@ -101,7 +101,7 @@ def explain(diagnosis: Diagnosis, finding: Finding, lang: Lang = "en") -> Node:
 
 def find(diagnosis: Diagnosis, name: str) -> Finding | None:
     """A finding by its number in the report (1-based), its id, its case id, or its cause (the first)."""
-    if name.isdigit() and 1 <= int(name) <= len(diagnosis.findings):
+    if name.isascii() and name.isdigit() and len(name) < 6 and 1 <= int(name) <= len(diagnosis.findings):
         return diagnosis.findings[int(name) - 1]
     for finding in diagnosis.findings:
         if name in (finding.id, finding.case, finding.cause):

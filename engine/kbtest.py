@@ -64,7 +64,7 @@ def build_fact(raw: Mapping[str, Any]) -> Fact:
     """A fact from a test entry, completed with healthy values. Raises BadTestFact."""
     data = dict(raw)
     kind = data.pop("fact", None)
-    if kind not in FACT_TYPES:
+    if not isinstance(kind, str) or kind not in FACT_TYPES:
         raise BadTestFact(f"unknown fact '{kind}'{did_you_mean(str(kind), FACT_TYPES)}")
     model = FACT_TYPES[kind]
     for name in data:

@@ -9,7 +9,6 @@ from hermes_advisor.engine.kbtest import BadTestFact, build_fact
 from hermes_advisor.engine.loader import KnowledgeBase
 from hermes_advisor.engine.operands import Const, ParamRef
 from hermes_advisor.engine.problems import Problem
-from hermes_advisor.engine.programs import MAX_EXPANSION, expansion
 from hermes_advisor.engine.rules import Rule, Test
 from hermes_advisor.engine.tests_on_facts import compare
 from hermes_advisor.engine.yamlio import Path
@@ -89,17 +88,6 @@ class OneSidedThreshold:
                     yield path, f"no test has a {fact}.{test.field} for which '{test.op} {test.operand.name}' {word}"
 
 
-class WideExpansion:
-    """``in`` lists multiply; a rule stays below what matchers are given."""
-
-    code = "wide-in"
-
-    def run(self, rule: Rule) -> Iterator[tuple[Path, str]]:
-        """Yield rules whose lists make too many combinations."""
-        if expansion(rule) > MAX_EXPANSION:
-            yield ("when",), f"the 'in' lists make {expansion(rule)} combinations; at most {MAX_EXPANSION}"
-
-
 class CauseNotBound:
     """A case rests on the cause that it names: a cause rule concluded it, and the proof shows why."""
 
@@ -119,7 +107,6 @@ CHECKS: tuple[Check, ...] = (
     BadTest(),
     LiteralThreshold(),
     OneSidedThreshold(),
-    WideExpansion(),
     CauseNotBound(),
 )
 

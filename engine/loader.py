@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import errno
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,7 +134,7 @@ class _Loading:
         try:
             if not file.is_file():
                 return None
-            data = file.read_bytes()[: yamlio.MAX_BYTES + 1]
+            data = _read(file)
         except OSError as error:
             self.problems.append(Problem(str(file), 1, 1, "unreadable", f"cannot read: {error.strerror}"))
             return None
@@ -154,7 +155,7 @@ class _Loading:
         parts = file.relative_to(folder).parts
         name = label + "/".join(parts)
         try:
-            data = file.read_bytes()[: yamlio.MAX_BYTES + 1]
+            data = _read(file)
         except OSError as error:
             self.problems.append(Problem(name, 1, 1, "unreadable", f"cannot read: {error.strerror}"))
             return
@@ -212,6 +213,11 @@ class _Loading:
                 doc.problem((*path, "value"), "wrong-value", f"'{name}' needs {wanted}, got {value!r}")
                 continue
             self.overlay.append(f"{rule.id}.{name} = {value} (was {old})")
+            if isinstance(old, int) and isinstance(value, float):
+                doc.problem(
+                    (*path, "value"), "wrong-value", f"'{name}' needs a whole number such as {old}, got {value}"
+                )
+                continue
             params[name] = float(value) if isinstance(old, float) else value
             stock = specs[name]
             reason = f"{given.reason or 'changed by an overlay, no reason given'} (stock: {old}, {stock.reason})"
@@ -270,6 +276,14 @@ class _Loading:
     def problem(self, doc: yamlio.Document, path: yamlio.Path, code: str, message: str) -> None:
         line, column = doc.at(path)
         self.problems.append(Problem(doc.file, line, column, code, message))
+
+
+def _read(file: Path) -> bytes:
+    """The file up to what a rule file may hold; a pipe or a device is not waited for. Raises OSError."""
+    if not file.is_file():
+        raise OSError(errno.EINVAL, "not a regular file")
+    with file.open("rb") as stream:
+        return stream.read(yamlio.MAX_BYTES + 1)
 
 
 def _check_place(doc: yamlio.Document, rule: Rule, parts: tuple[str, ...]) -> None:

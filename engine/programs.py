@@ -13,7 +13,6 @@ from hermes_advisor.facts.base import scalar_types
 from hermes_advisor.facts.vocabulary import FACT_TYPES
 
 FIELD_TYPES: Mapping[str, Mapping[str, type]] = {kind: scalar_types(model) for kind, model in FACT_TYPES.items()}
-MAX_EXPANSION = 256
 
 
 def build(rules: Sequence[Rule]) -> tuple[Program, list[Rule]]:
@@ -27,14 +26,6 @@ def build(rules: Sequence[Rule]) -> tuple[Program, list[Rule]]:
             conjunctions.append(Conjunction(len(owners), patterns))
             owners.append(rule)
     return Program(tuple(conjunctions), FIELD_TYPES), owners
-
-
-def expansion(rule: Rule) -> int:
-    """How many conjunctions the rule's ``in`` tests make."""
-    size = 1
-    for test in (t for p in rule.patterns for t in p.tests if t.op == "in"):
-        size *= len(test.choices)
-    return size
 
 
 def _expand(rule: Rule) -> list[tuple[Pattern, ...]]:

@@ -33,24 +33,24 @@ def stratify(rules: Mapping[str, Rule]) -> tuple[dict[str, int], list[list[str]]
     levels: dict[str, int] = {}
     cycles: list[list[str]] = []
     for start in sorted(depends):
-        _visit(start, depends, levels, [], cycles)
+        if start in levels:
+            continue
+        # Depth first, without recursion: rule files may chain as deeply as they like before that is refused.
+        path, todo = [start], [(start, iter(depends[start]))]
+        while todo:
+            current, rest = todo[-1]
+            following = next((d for d in rest if d not in levels), None)
+            if following is None:
+                levels[current] = max((levels.get(d, 0) + 1 for d in depends[current]), default=0)
+                todo.pop()
+                path.pop()
+            elif following in path:
+                loop = path[path.index(following) :]
+                least = loop.index(min(loop))
+                loop = loop[least:] + loop[:least]
+                if loop not in cycles:
+                    cycles.append(loop)
+            else:
+                path.append(following)
+                todo.append((following, iter(depends[following])))
     return levels, cycles
-
-
-def _visit(
-    rule: str, depends: Mapping[str, list[str]], levels: dict[str, int], path: list[str], cycles: list[list[str]]
-) -> int:
-    if rule in levels:
-        return levels[rule]
-    if rule in path:
-        loop = path[path.index(rule) :]
-        least = loop.index(min(loop))
-        loop = loop[least:] + loop[:least]
-        if loop not in cycles:
-            cycles.append(loop)
-        return 0
-    path.append(rule)
-    level = max((_visit(d, depends, levels, path, cycles) + 1 for d in depends[rule]), default=0)
-    path.pop()
-    levels[rule] = level
-    return level

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hermes_advisor.engine.compile import PLACEHOLDER
 from hermes_advisor.engine.loader import KnowledgeBase
+from hermes_advisor.engine.wording import clean
 from hermes_advisor.facts.base import scalar_types
 from hermes_advisor.facts.vocabulary import CAUSES, FACT_TYPES
 
@@ -26,7 +27,7 @@ def render_rules(knowledge: KnowledgeBase, console: Console, lang: Literal["en",
     for _, rule in sorted(knowledge.rules.items(), key=lambda i: (i[1].kind != "symptom", i[1].kind != "cause", i[0])):
         concludes = rule.case.cause if rule.case else f"{rule.kind} {rule.derives_name}"
         title = PLACEHOLDER.sub("…", getattr(rule.case.text, lang).title) if rule.case else rule.slug
-        table.add_row(rule.id, rule.version, rule.status, concludes, title)
+        table.add_row(rule.id, rule.version, rule.status, clean(concludes), clean(title))
     console.print(table)
 
 

@@ -191,7 +191,7 @@ class _Report:
             self.line(do, 3, hang=4)
             for setting in remedy.settings:
                 self.console.print(Text(f"       {clean(setting, 300)}", style="green"), soft_wrap=True)
-        self.line(f"{words['check']}: {finding.remedies[0].verify}", 3, "dim")
+        self.line(f"{words['check']}: {clean(finding.remedies[0].verify, 400)}", 3, "dim")
         self.line("")
 
     def listing(self, title: str, items: list[Text], *, cut: bool = True) -> None:

@@ -195,3 +195,25 @@ def test_usage_errors_exit_2() -> None:
     assert hermes("diagnose").exit_code == 2
     assert hermes("diagnose", DEMO, "--format", "poem").exit_code == 2
     assert hermes("facts", DEMO, "--kind", "poem").exit_code == 2
+
+
+def test_output_that_is_no_file_name_is_one_line(tmp_path: Path) -> None:
+    for target in (tmp_path, Path("/"), tmp_path / ("x" * 300), tmp_path / "no" / "x.json"):
+        done = hermes("demo", "-o", target)
+        assert (done.exit_code, len(done.stderr.strip().splitlines())) == (2, 1), done.stderr
+
+
+def test_a_link_is_followed_and_a_device_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    assert hermes("demo", "-f", "json", "-o", tmp_path / "link.json").exit_code == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())["schema_version"] == 1
+    assert hermes("demo", "-o", "/dev/null").exit_code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("name", ["²", "9" * 5000, "-1"])
+def test_a_number_that_is_none_names_no_finding(tmp_path: Path, name: str) -> None:
+    hermes("demo", "-f", "json", "-o", tmp_path / "r.json")
+    assert hermes("explain", tmp_path / "r.json", "--", name).exit_code == 2

@@ -284,7 +284,6 @@ def test_a_case_explains_symptoms_on_the_ranks_it_says(write_base: Writer, where
     ("old", "new", "code"),
     [
         ("cause: cpu.dispatch\nparams", "cause: cpu.gc\nparams", "cause-not-bound"),
-        ("rank: $cause.rank, short", "op: 1, rank: $cause.rank, short".replace("op: 1", "kernel_count: {in: [" + ",".join(map(str, range(300))) + "]}"), "wide-in"),
         ("short_kernel_ratio: 0.1}", "short_kernel_ration: 0.1}", "bad-test-fact"),
     ],
 )  # fmt: skip
@@ -328,3 +327,26 @@ def test_what_happens_in_some_steps_is_averaged_over_all(write_base: Writer) -> 
     run = RUN.model_copy(update={"steps": list(range(10))})
     (finding,) = diagnose(facts, run, base, create_matcher("reference")).findings
     assert (finding.steps, finding.recoverable_us, finding.recoverable_share) == ([3], 2500.0, 0.025)
+
+
+def test_lists_that_multiply_are_refused_when_loading(write_base: Writer) -> None:
+    wide = "kernel_count: {in: [" + ", ".join(map(str, range(300))) + "]}, rank: $cause.rank, short"
+    files = {**texts.FILES, "cases/cpu/many-short-kernels.yaml": texts.CASE.replace("rank: $cause.rank, short", wide)}
+    with pytest.raises(KnowledgeBaseError) as caught:
+        load_folders([write_base(files)])
+    assert [(p.code, p.line) for p in caught.value.problems] == [("wide-in", 9)]
+
+
+def test_a_chain_of_hundreds_of_rules_is_refused_not_a_crash(write_base: Writer) -> None:
+    files = {"symptoms/starved.yaml": texts.SYMPTOM}
+    for n in range(2, 500):
+        above = "starved" if n == 499 else f"s{n + 1}"
+        files[f"symptoms/s{n}.yaml"] = (
+            texts.SYMPTOM.replace("SYM-001", f"SYM-{n:03}").replace("slug: starved", f"slug: s{n}")
+            .replace("fact: launch_profile\n    where:\n      starved_step_ratio", f"fact: symptom\n    where:\n      name: {above}\n      step_ratio")
+            .replace("symptom: starved", f"symptom: s{n}").replace("$launch.starved_per_step_us", "$launch.cost_us")
+            .replace("$launch.starved_step_ratio", "$launch.step_ratio").replace("{launch.starved_step_ratio}", "")
+        )  # fmt: skip
+    with pytest.raises(KnowledgeBaseError) as caught:
+        load_folders([write_base(files)])
+    assert {p.code for p in caught.value.problems} == {"too-deep"}
