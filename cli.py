@@ -165,9 +165,13 @@ def explain(
 
     diagnosis = _read_result(result)
     found = diagnosis.findings if finding is None else [f] if (f := reasoning.find(diagnosis, finding)) else []
-    trees = [reasoning.explain(diagnosis, f, lang.value) for f in found]
+    try:
+        trees = [reasoning.explain(diagnosis, f, lang.value) for f in found]
+        seen = None if finding is None or trees else reasoning.explain_symptom(diagnosis, finding, lang.value)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A result comes from outside: what passes its schema can still hold values that no diagnosis writes.
+        raise fail(f"{result} was altered: {type(error).__name__} in its facts or proofs", EXIT_INPUT) from None
     if finding is not None and not trees:
-        seen = reasoning.explain_symptom(diagnosis, finding, lang.value)
         if seen is None:
             names = [f"{i} ({f.case})" for i, f in enumerate(diagnosis.findings, 1)]
             names += [u.symptom for u in diagnosis.unexplained]
@@ -335,6 +339,7 @@ def _diagnose(
     from hermes_advisor.engine.matching.interface import MatcherFailure
     from hermes_advisor.engine.matching.select import create_matcher
     from hermes_advisor.engine.result import HealthEntry, Run
+    from hermes_advisor.facts.base import encodable
 
     chosen = create_matcher(matcher.value)
     chosen.start()  # its child process starts while the profile is read
@@ -343,7 +348,7 @@ def _diagnose(
         extract = _extract(paths, jobs)
         device, framework = _PLATFORMS.get(extract.format, ("any", "any"))
         run = Run(
-            path=label or " ".join(str(p) for p in paths), format=extract.format, ranks=list(extract.ranks),
+            path=label or encodable(" ".join(str(p) for p in paths)), format=extract.format, ranks=list(extract.ranks),
             ranks_expected=extract.ranks_expected,
             ranks_expected_is_lower_bound=extract.ranks_expected_is_lower_bound,
             steps=list(extract.steps), duration_us=extract.duration_us,

@@ -181,6 +181,17 @@ class _Step:
         pool = facts.of(kind) if candidates is None else candidates
         return [e for e in pool if all(passes(t, e.values, self.rule.params, self.bound) for t in tests)]
 
+    def untold(self, item: Absence) -> set[Missing]:
+        """Fields that were not measured on a fact which passes all other tests: it may be what must not exist."""
+        out: set[Missing] = set()
+        for entry in self.outcome.facts.of(item.fact):
+            lacking = [t.field for t in item.tests if t.field not in entry.values]
+            known = (t for t in item.tests if t.field in entry.values)
+            if lacking and all(passes(t, entry.values, self.rule.params, self.bound) for t in known):
+                model = FACT_TYPES[item.fact]
+                out.add(Missing(f"{item.fact}.{lacking[0]}", model.collect, model.collect_zh or model.collect))
+        return out
+
     def asked_rank(self, tests: Sequence[Test]) -> int | None:
         """The one rank that tests ask about, if they do."""
         for test in tests:
@@ -238,6 +249,7 @@ class _Step:
         asked = self.unmeasured_rank(item.fact, item.tests)
         if asked is not None:
             missing |= {asked}
+        missing |= self.untold(item)
         rank = self.asked_rank(item.tests)
         if item.fact in DERIVED_KINDS and rank is not None:
             missing |= self.outcome.coverage.missing_at(item, rank)

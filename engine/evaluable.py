@@ -90,7 +90,11 @@ class Coverage:
             return frozenset() if self.facts.of(kind) else frozenset({_missing(kind)})
         if self.facts.concluded(kind, name, subjects):
             return frozenset()
-        options = [self.missing(r) for r in self.about(condition) if r.id not in self.refuted]
+        rules = self.about(condition)
+        if not rules:
+            text = f"no active rule concludes {kind} {name}", f"没有启用的规则可得出 {kind} {name}"
+            return frozenset({Missing(f"{kind} {name}", *text)})
+        options = [self.missing(r) for r in rules if r.id not in self.refuted]
         # Known not to be only when every rule that could conclude it was judged.
         unknown = [o for o in options if o]
         return min(unknown, key=lambda o: (len(o), sorted(o))) if unknown else frozenset()

@@ -14,9 +14,9 @@ import math
 import types
 import typing
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 WHOLE_CAPTURE = -1
 """Value of ``step`` for a fact that covers the capture as a whole, because the trace carries no step marks."""
@@ -33,12 +33,20 @@ def unit_of(field: str) -> str:
     return ""
 
 
+def encodable(text: str) -> str:
+    """Text without lone surrogates (file names that are not UTF-8), so that it can be written out."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+Encodable = Annotated[str, AfterValidator(encodable)]
+
+
 class Source(BaseModel):
     """Where a number was read: a path relative to the diagnosed folder, a table, row or time range, and the reader."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    file: str
-    locator: str = ""
+    file: Encodable
+    locator: Encodable = ""
     reader: str = ""
 
 
@@ -74,6 +82,8 @@ class Fact(BaseModel):
                     raise ValueError(f"{name} must be finite")
                 decimals = next((d for s, d in _DECIMALS.items() if name.endswith(s)), None)
                 value = round(value, decimals) + 0.0 if decimals is not None else value + 0.0
+            elif isinstance(value, str):
+                value = encodable(value)
             out[name] = value
         return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -217,3 +218,28 @@ def test_a_link_is_followed_and_a_device_stays_one(tmp_path: Path) -> None:
 def test_a_number_that_is_none_names_no_finding(tmp_path: Path, name: str) -> None:
     hermes("demo", "-f", "json", "-o", tmp_path / "r.json")
     assert hermes("explain", tmp_path / "r.json", "--", name).exit_code == 2
+
+
+def test_a_folder_name_that_is_no_utf8_is_shown_and_written(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xffn"))
+    shutil.copytree(DEMO, folder)
+    for command in ("diagnose", "facts"):
+        for form in ("json", "table"):
+            assert hermes(command, folder, "-f", form, "-o", tmp_path / "out").exit_code == 0
+
+
+def test_values_that_no_diagnosis_writes_end_in_one_line(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.json"
+    hermes("demo", "--format", "json", "-o", whole)
+    damages: list[Callable[[dict[str, Any]], object]] = [
+        lambda d: d["firings"][0]["tests"][0].update(op="like"), lambda d: d["findings"][0]["i18n"].pop("en"),
+        lambda d: d["findings"][0]["remedies"][0].update(effort="huge"), lambda d: [f.update(rank={}) for f in d["facts"]],
+        lambda d: [f.update(ranks=[{}], rank="x", step=[]) for f in d["facts"]],
+    ]  # fmt: skip
+    for number, damage in enumerate(damages):
+        data = json.loads(whole.read_text())
+        damage(data)
+        target = tmp_path / f"{number}.json"
+        target.write_text(json.dumps(data))
+        done = hermes("explain", target)
+        assert (done.exit_code, len(done.stderr.strip().splitlines())) in ((4, 1), (0, 0)), (number, done.stderr)

@@ -350,3 +350,19 @@ def test_a_chain_of_hundreds_of_rules_is_refused_not_a_crash(write_base: Writer)
     with pytest.raises(KnowledgeBaseError) as caught:
         load_folders([write_base(files)])
     assert {p.code for p in caught.value.problems} == {"too-deep"}
+
+
+def test_an_absence_that_a_field_leaves_open_is_not_concluded(write_base: Writer) -> None:
+    cause = texts.CAUSE.replace("fact: operator_compile\n    where: {rank: $symptom.rank, step_ratio: {ge: $compile_max}}",
+                                "fact: operator_compile\n    where: {rank: $symptom.rank, op_compile_ratio: {ge: $compile_max}}")  # fmt: skip
+    base = load_folders([write_base({**texts.FILES, "causes/dispatch.yaml": cause})])
+    d = diagnosis(base, STARVED, SHORT, {**NO_COMPILE, "op_compile_ratio": None})
+    assert d.findings == []
+    assert [n.missing for n in d.not_evaluated] == [["operator_compile.op_compile_ratio"]]
+    assert len(diagnosis(base, STARVED, SHORT, {**NO_COMPILE, "op_compile_ratio": 0.01}).findings) == 1
+
+
+def test_a_cause_that_only_a_draft_concludes_is_not_known_to_be_absent(write_base: Writer) -> None:
+    files = {**texts.FILES, "causes/dispatch.yaml": texts.CAUSE.replace("status: stable", "status: draft")}
+    d = diagnosis(load_folders([write_base(files)]), STARVED, SHORT, NO_COMPILE)
+    assert (d.checked, [n.missing for n in d.not_evaluated]) == ([], [["cause cpu.dispatch"]])
