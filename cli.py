@@ -12,8 +12,9 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -38,6 +39,7 @@ _PLATFORMS = {"ascend_pytorch_text": ("ascend", "pytorch")}
 EXIT_FINDINGS, EXIT_USAGE, EXIT_KNOWLEDGE, EXIT_INPUT = 1, 2, 3, 4
 
 
+T = TypeVar("T")
 MAX_RESULT_BYTES = 512 * 1024 * 1024
 _RESULT_HINT = "give a file written by 'hermes diagnose --format json -o FILE'"
 
@@ -421,54 +423,27 @@ def _exit_on(result: Diagnosis, fail_on: FailOn) -> None:
 
 
 @contextlib.contextmanager
-def _console(output: Path | None) -> Iterator[Console]:
-    """A console on stdout or on a new file; a file appears whole or not at all."""
-    from rich.console import Console
+def _output(opened: AbstractContextManager[T]) -> Iterator[T]:
+    """What cannot be written ends in one line."""
+    from hermes_advisor.reports.output import OutputError
 
-    class Patient(Console):
-        """A reader that goes away ends the output, not the command: rich would exit with 1, which means findings."""
-
-        def on_broken_pipe(self) -> None:
-            self.quiet = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    given = os.environ.get("COLUMNS", "")
-    piped = max(40, int(given[:4])) if given.isascii() and given.isdigit() else 100
-    width = None if sys.stdout.isatty() else piped  # rich asks the terminal
-    if output is None:
-        with _guarded_stdout():
-            yield Patient(width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
-        return
-    part = target = Path(os.path.realpath(output))
     try:
-        if target.is_dir():
-            raise fail(f"cannot write {output}: it is a folder; name a file", EXIT_USAGE)
-        # A pipe or a device is written to as it is; a file is replaced whole or not at all.
-        if not target.exists() or target.is_file():
-            part = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
-        with part.open("w", encoding="utf-8", errors="replace") as stream:
-            yield Console(file=stream, width=100, markup=False, highlight=False, emoji=False)
-        if part != target:
-            part.replace(target)
-    except OSError as error:
-        raise fail(f"cannot write {output}: {error.strerror}", EXIT_USAGE) from None
-    finally:
-        if part != target:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+        with opened as found:
+            yield found
+    except OutputError as error:
+        raise fail(str(error), EXIT_USAGE) from None
 
 
-@contextlib.contextmanager
-def _guarded_stdout() -> Iterator[None]:
-    """A reader that goes away (| head) is no error of ours; any other fault of stdout is one line."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise fail(f"cannot write the output: {error.strerror}", EXIT_USAGE) from None
+def _console(output: Path | None) -> AbstractContextManager[Console]:
+    from hermes_advisor.reports.output import open_console
+
+    return _output(open_console(output))
+
+
+def _guarded_stdout() -> AbstractContextManager[None]:
+    from hermes_advisor.reports.output import guarded_stdout
+
+    return _output(guarded_stdout())
 
 
 def _read_result(path: Path) -> Diagnosis:
